@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         // In shared memory, where it is fastest; a thread of this process records it to the directory.
         backing: Backing::Hot { dir: None, window_segments: 4 },
         segment_bytes: 4 << 20,
-        sync: SyncPolicy::Every { bytes: 16 << 20, interval: Duration::from_millis(100) },
+        sync_policy: SyncPolicy::Every { bytes: 16 << 20, interval: Duration::from_millis(100) },
         // How long a slow disk may hold it up before a claim is refused.
         recorder_wait: Duration::from_secs(60),
         ..WriterOptions::default()

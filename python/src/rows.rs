@@ -48,7 +48,7 @@ impl Rows {
                 ReadStep::End => break,
             }
         }
-        if let Some((file, what)) = &reader.unverified().first {
+        if let Some((file, what)) = &reader.unverified().first_file {
             let file = file.display();
             warn(py, &format!("unverified: {file}: {what}; not all rows were compared with checksums"))?;
         }

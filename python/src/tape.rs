@@ -120,7 +120,7 @@ impl TapeFacts {
         let names = names_at_end(path)?;
         Ok(Self {
             id: status.id.to_string(),
-            first: status.first.0,
+            first: status.oldest_position.0,
             end: newest.position().0,
             durable: status.durable.0,
             is_live: status.live,

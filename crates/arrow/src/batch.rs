@@ -212,7 +212,7 @@ impl RowBatchBuilder {
                 columns.extend([bbo.bid_size.column.finish(), bbo.ask_size.column.finish()]);
                 columns.push(match std::mem::take(&mut bbo.partial_rows) {
                     partial if partial.is_empty() => nulls(&DataType::Utf8, rows),
-                    partial => conditions(&partial, rows),
+                    partial => condition_column(&partial, rows),
                 });
                 // No event has the venues of its sides yet.
                 let absent = columns.len()..columns.len() + 2;
@@ -237,8 +237,8 @@ impl BboColumns {
     /// Adds a row, or nothing if a size is refused.
     #[inline]
     fn push(&mut self, event: &Event<'_>, scaler: &mut SizeScaler) -> Result<(), Error> {
-        let bid_size = self.bid_size.scale(event, scaler)?;
-        let ask_size = self.ask_size.scale(event, scaler)?;
+        let bid_size = self.bid_size.scaled_size(event, scaler)?;
+        let ask_size = self.ask_size.scaled_size(event, scaler)?;
         self.bid.push(event);
         self.ask.push(event);
         self.bid_size.column.push(bid_size);
@@ -251,7 +251,7 @@ impl TradeColumns {
     /// Adds a row, or nothing if the size is refused.
     #[inline]
     fn push(&mut self, event: &Event<'_>, scaler: &mut SizeScaler) -> Result<(), Error> {
-        let size = self.size.scale(event, scaler)?;
+        let size = self.size.scaled_size(event, scaler)?;
         self.size.column.push(size);
         self.price.push(event);
         self.action.push(code_of(&ACTIONS, trade_action(event)));
@@ -288,7 +288,7 @@ impl PriceField {
 impl SizeField {
     /// Returns the size of an event in the form of the column.
     #[inline]
-    fn scale(&self, event: &Event<'_>, scaler: &mut SizeScaler) -> Result<Option<ScaledSize>, Error> {
+    fn scaled_size(&self, event: &Event<'_>, scaler: &mut SizeScaler) -> Result<Option<ScaledSize>, Error> {
         let Some(EventValue::Decimal(size)) = event.value(self.spec, &mut [0; 36]) else { return Ok(None) };
         match self.column.scale(size) {
             Some(scaled) => Ok(Some(scaled)),
@@ -318,7 +318,7 @@ impl SizeScaler {
 }
 
 /// Returns the column of conditions of quotes of which these rows are partial.
-fn conditions(partial: &[usize], rows: usize) -> ArrayRef {
+fn condition_column(partial: &[usize], rows: usize) -> ArrayRef {
     let mut conditions = vec![None; rows];
     partial.iter().for_each(|row| conditions[*row] = Some(PARTIAL));
     Arc::new(StringArray::from(conditions))

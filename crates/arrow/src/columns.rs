@@ -67,7 +67,7 @@ impl PriceColumn {
         let (prices, nulls) = self.prices.take_values();
         match self.price_type {
             PriceType::Decimal => {
-                decimals(prices.iter().map(|price| i128::from(*price)), nulls, &PRICE_DECIMAL)
+                decimal_array(prices.iter().map(|price| i128::from(*price)), nulls, &PRICE_DECIMAL)
             }
             PriceType::Fixed => Arc::new(Int64Array::new(prices.into(), nulls)),
             PriceType::Float => {
@@ -121,7 +121,7 @@ impl SizeColumn {
                 .filter(|scaled| scaled.unsigned_abs() < NARROW_LIMIT)
                 .map(ScaledSize::Narrow),
             Self::Fixed(_) => scale_to_i64(size, 9).map(ScaledSize::Narrow),
-            Self::Wide(_) => canonical(size)
+            Self::Wide(_) => canonical_size(size)
                 .scaled(18)
                 .filter(|scaled| scaled.unsigned_abs() < WIDE_LIMIT)
                 .map(ScaledSize::Wide),
@@ -160,7 +160,7 @@ impl SizeColumn {
         match self {
             Self::Narrow(column) => {
                 let (sizes, nulls) = column.take_values();
-                decimals(sizes.iter().map(|size| i128::from(*size)), nulls, &NARROW_DECIMAL)
+                decimal_array(sizes.iter().map(|size| i128::from(*size)), nulls, &NARROW_DECIMAL)
             }
             Self::Wide(column) => {
                 let (sizes, nulls) = column.take_values();
@@ -178,7 +178,11 @@ impl SizeColumn {
     }
 }
 
-fn decimals(values: impl Iterator<Item = i128>, nulls: Option<NullBuffer>, data_type: &DataType) -> ArrayRef {
+fn decimal_array(
+    values: impl Iterator<Item = i128>,
+    nulls: Option<NullBuffer>,
+    data_type: &DataType,
+) -> ArrayRef {
     let values: Vec<i128> = values.collect();
     Arc::new(Decimal128Array::new(values.into(), nulls).with_data_type(data_type.clone()))
 }
@@ -193,15 +197,22 @@ pub struct NameColumn {
     /// The key of each id of the tape; −1 where none is known.
     key_of_id: Vec<i32>,
     ends: Vec<i32>,
-    text: Vec<u8>,
+    name_text: Vec<u8>,
     /// The dictionary as it was last given out.
-    names: Option<ArrayRef>,
+    last_dictionary: Option<ArrayRef>,
 }
 
 impl NameColumn {
     pub fn new(kind: NameKind, rows: usize) -> Self {
         let (key_of_id, text) = (Vec::new(), Vec::new());
-        Self { kind, keys: FixedColumn::new(rows), key_of_id, ends: vec![0], text, names: None }
+        Self {
+            kind,
+            keys: FixedColumn::new(rows),
+            key_of_id,
+            ends: vec![0],
+            name_text: text,
+            last_dictionary: None,
+        }
     }
 
     /// Returns the key of an id; `None` where the id is 0 or has no name.
@@ -212,21 +223,21 @@ impl NameColumn {
     pub fn key(&mut self, id: u32, names: &Dictionary) -> Result<Option<i32>, Error> {
         match self.key_of_id.get(id as usize) {
             Some(&key) if key >= 0 => Ok(Some(key)),
-            _ => self.add(id, names),
+            _ => self.add_name(id, names),
         }
     }
 
     #[cold]
-    fn add(&mut self, id: u32, names: &Dictionary) -> Result<Option<i32>, Error> {
+    fn add_name(&mut self, id: u32, names: &Dictionary) -> Result<Option<i32>, Error> {
         // Ids with a name have no gaps, so the table is no longer than the tape's dictionary.
         let Some(name) = Some(id).filter(|id| *id != 0).and_then(|id| names.name(self.kind, id)) else {
             return Ok(None);
         };
-        let end = i32::try_from(self.text.len() + name.len()).map_err(|_| Error::NamesFull)?;
+        let text_end = i32::try_from(self.name_text.len() + name.len()).map_err(|_| Error::NamesFull)?;
         let key = i32::try_from(self.ends.len() - 1).map_err(|_| Error::NamesFull)?;
-        self.text.extend_from_slice(name.as_bytes());
-        self.ends.push(end);
-        self.names = None;
+        self.name_text.extend_from_slice(name.as_bytes());
+        self.ends.push(text_end);
+        self.last_dictionary = None;
         if self.key_of_id.len() <= id as usize {
             self.key_of_id.resize(id as usize + 1, -1);
         }
@@ -245,9 +256,9 @@ impl NameColumn {
     }
 
     pub fn finish(&mut self) -> Result<ArrayRef, Error> {
-        let names = self.names.get_or_insert_with(|| {
+        let names = self.last_dictionary.get_or_insert_with(|| {
             let offsets = OffsetBuffer::new(ScalarBuffer::from(self.ends.clone()));
-            Arc::new(StringArray::new(offsets, Buffer::from_slice_ref(&self.text), None))
+            Arc::new(StringArray::new(offsets, Buffer::from_slice_ref(&self.name_text), None))
         });
         let keys: Int32Array = self.keys.finish();
         Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, names.clone())?))
@@ -258,12 +269,12 @@ impl NameColumn {
 #[derive(Debug)]
 pub struct CodeColumn {
     keys: FixedColumn<i8>,
-    words: ArrayRef,
+    code_words: ArrayRef,
 }
 
 impl CodeColumn {
     pub fn new(words: impl IntoIterator<Item = String>, rows: usize) -> Self {
-        Self { keys: FixedColumn::new(rows), words: Arc::new(StringArray::from_iter_values(words)) }
+        Self { keys: FixedColumn::new(rows), code_words: Arc::new(StringArray::from_iter_values(words)) }
     }
 
     #[inline]
@@ -273,7 +284,7 @@ impl CodeColumn {
 
     pub fn finish(&mut self) -> Result<ArrayRef, Error> {
         let keys: Int8Array = self.keys.finish();
-        Ok(Arc::new(DictionaryArray::<Int8Type>::try_new(keys, self.words.clone())?))
+        Ok(Arc::new(DictionaryArray::<Int8Type>::try_new(keys, self.code_words.clone())?))
     }
 }
 
@@ -281,13 +292,13 @@ impl CodeColumn {
 #[derive(Debug)]
 pub struct TextColumn {
     ends: Vec<i32>,
-    text: Vec<u8>,
+    value_text: Vec<u8>,
     nulls: NullBufferBuilder,
 }
 
 impl TextColumn {
     pub fn new(rows: usize) -> Self {
-        Self { ends: vec![0], text: Vec::new(), nulls: NullBufferBuilder::new(rows) }
+        Self { ends: vec![0], value_text: Vec::new(), nulls: NullBufferBuilder::new(rows) }
     }
 
     /// Appends a text. The batch ends before its texts are 2 GiB.
@@ -295,22 +306,22 @@ impl TextColumn {
     pub fn push(&mut self, text: Option<&str>) {
         match text {
             Some(text) => {
-                self.text.extend_from_slice(text.as_bytes());
+                self.value_text.extend_from_slice(text.as_bytes());
                 self.nulls.append_non_null();
             }
             None => self.nulls.append_null(),
         }
-        self.ends.push(i32::try_from(self.text.len()).expect("a batch of texts below 2 GiB"));
+        self.ends.push(i32::try_from(self.value_text.len()).expect("a batch of texts below 2 GiB"));
     }
 
     /// Returns the bytes of the texts.
     pub fn text_bytes(&self) -> usize {
-        self.text.len()
+        self.value_text.len()
     }
 
     pub fn finish(&mut self) -> ArrayRef {
         let ends = std::mem::replace(&mut self.ends, vec![0]);
-        let text = std::mem::take(&mut self.text);
+        let text = std::mem::take(&mut self.value_text);
         let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
         Arc::new(StringArray::new(offsets, Buffer::from_vec(text), self.nulls.finish()))
     }
@@ -334,10 +345,10 @@ fn scale_to_i64(size: Decimal, places: i32) -> Option<i64> {
 /// Scales a size whose parts are not canonical, which only frames that unitape has not written have, and zero.
 #[cold]
 fn scale_uncommon(size: Decimal, places: i32) -> Option<i64> {
-    canonical(size).scaled(places as i8).and_then(|scaled| i64::try_from(scaled).ok())
+    canonical_size(size).scaled(places as i8).and_then(|scaled| i64::try_from(scaled).ok())
 }
 
-fn canonical(size: Decimal) -> Decimal {
+fn canonical_size(size: Decimal) -> Decimal {
     Decimal::new(size.mantissa(), size.exponent()).unwrap_or(size)
 }
 

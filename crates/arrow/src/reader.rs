@@ -35,12 +35,12 @@ impl RowQuery {
     fn selection(&self) -> EventSelection {
         let is_empty = self.symbols.as_ref().is_some_and(Vec::is_empty) || self.end == Some(Position(0));
         // A bound includes its frame, and a frame has more than one byte.
-        let to = self
+        let end_bound = self
             .end
             .and_then(|end| end.0.checked_sub(1))
             .map(|last| TapeRangeBound::Position(Position(last)));
         EventSelection {
-            range: TapeRange { from: None, to, times: self.times },
+            range: TapeRange { from: None, to: end_bound, times: self.times },
             kinds: vec![self.schema.kind()],
             instruments: self.symbols.clone().unwrap_or_default(),
             limit: if is_empty { Some(0) } else { self.limit },
@@ -107,7 +107,7 @@ impl RowReader {
             return Ok(ReadStep::End);
         }
         // What a panic leaves half done is not used again.
-        let result = catch_unwind(AssertUnwindSafe(|| self.fill(frames)));
+        let result = catch_unwind(AssertUnwindSafe(|| self.fill_batch(frames)));
         let result = result.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -160,7 +160,7 @@ impl RowReader {
         self.cursor.reader().unverified()
     }
 
-    fn fill(&mut self, mut frames: u64) -> Result<FillOutcome, Error> {
+    fn fill_batch(&mut self, mut frames: u64) -> Result<FillOutcome, Error> {
         let builder = &mut self.builder;
         loop {
             let mut pushed = Ok(());

@@ -54,9 +54,9 @@ pub trait LineDecoder {
 #[derive(Debug, Default)]
 pub struct JsonLines {
     /// `{"file":"…","n":`
-    head: Vec<u8>,
+    line_head: Vec<u8>,
     /// The lines that are not written yet.
-    pub text: Vec<u8>,
+    pub pending_lines: Vec<u8>,
     /// Lines begun.
     line_count: u64,
     /// Lines of items that are not good.
@@ -67,17 +67,21 @@ impl JsonLines {
     /// Creates the lines of a file that messages name by `file_label`.
     #[must_use]
     pub fn new(file_label: &str) -> Self {
-        Self { head: head(file_label), text: Vec::with_capacity(2 * FLUSH_BYTES), ..Self::default() }
+        Self {
+            line_head: head(file_label),
+            pending_lines: Vec::with_capacity(2 * FLUSH_BYTES),
+            ..Self::default()
+        }
     }
 
     /// Begins the line of the next item, at this offset in the file: `{"file":"…","n":…,"offset":…`.
     #[inline]
     pub fn begin(&mut self, offset: u64) {
-        self.text.extend_from_slice(&self.head);
-        number(&mut self.text, self.line_count);
+        self.pending_lines.extend_from_slice(&self.line_head);
+        number(&mut self.pending_lines, self.line_count);
         self.line_count += 1;
-        self.text.extend_from_slice(b",\"offset\":");
-        number(&mut self.text, offset);
+        self.pending_lines.extend_from_slice(b",\"offset\":");
+        number(&mut self.pending_lines, offset);
     }
 
     /// Writes the line of `length` bytes that are no good item.
@@ -85,29 +89,29 @@ impl JsonLines {
     pub fn fault(&mut self, offset: u64, length: usize, code: &str, message: &dyn Display) {
         self.errors += 1;
         self.begin(offset);
-        self.text.extend_from_slice(b",\"length\":");
-        number(&mut self.text, length as u64);
-        self.text.extend_from_slice(b",\"error\":{\"code\":\"");
-        self.text.extend_from_slice(code.as_bytes());
-        self.text.extend_from_slice(b"\",\"message\":");
-        string(&mut self.text, &message.to_string());
-        self.text.extend_from_slice(b"}}\n");
+        self.pending_lines.extend_from_slice(b",\"length\":");
+        number(&mut self.pending_lines, length as u64);
+        self.pending_lines.extend_from_slice(b",\"error\":{\"code\":\"");
+        self.pending_lines.extend_from_slice(code.as_bytes());
+        self.pending_lines.extend_from_slice(b"\",\"message\":");
+        string(&mut self.pending_lines, &message.to_string());
+        self.pending_lines.extend_from_slice(b"}}\n");
     }
 
     /// Takes back the current line; the text before it has this length.
     #[cold]
     pub fn cancel(&mut self, text_length: usize) {
-        self.text.truncate(text_length);
+        self.pending_lines.truncate(text_length);
         self.line_count -= 1;
     }
 
     fn write(&mut self, out: &mut dyn Write) -> Result<(), Error> {
-        if self.text.is_empty() {
+        if self.pending_lines.is_empty() {
             return Ok(());
         }
-        let written = out.write_all(&self.text).and_then(|()| out.flush());
-        self.text.clear();
-        written.map_err(|source| Error::Write { source })
+        let write_result = out.write_all(&self.pending_lines).and_then(|()| out.flush());
+        self.pending_lines.clear();
+        write_result.map_err(|source| Error::Write { source })
     }
 }
 
@@ -125,28 +129,28 @@ pub fn decode_lines(
     // not cost its square.
     let mut extra = 1;
     loop {
-        let input = DecodeInput { bytes: source.bytes(), offset, base: source.base, eof: source.eof };
+        let input = DecodeInput { bytes: source.bytes(), offset, base: source.input_offset, eof: source.eof };
         match decoder.step(input) {
             NextFrame::Message(span) | NextFrame::Skipped(span) => (offset, extra) = (span.end, 1),
             NextFrame::Bad { span, fault } => {
-                let start = input.file_offset(span.start);
-                decoder.lines().fault(start, span.len(), fault.code_word(), &fault);
+                let line_offset = input.file_offset(span.start);
+                decoder.lines().fault(line_offset, span.len(), fault.code_word(), &fault);
                 (offset, extra) = (span.end, 1);
             }
             NextFrame::Incomplete { from, need } => {
                 decoder.lines().write(out)?;
-                let wanted = need.saturating_sub(from).max(source.len - from + extra);
-                extra = (extra * 2).min(READ_BYTES.max(source.len));
-                source.read(from, wanted)?;
+                let bytes_wanted = need.saturating_sub(from).max(source.unread_bytes - from + extra);
+                extra = (extra * 2).min(READ_BYTES.max(source.unread_bytes));
+                source.read(from, bytes_wanted)?;
                 offset = 0;
                 continue;
             }
             NextFrame::End => break,
         }
-        if decoder.lines().text.len() >= FLUSH_BYTES {
+        if decoder.lines().pending_lines.len() >= FLUSH_BYTES {
             decoder.lines().write(out)?;
         }
     }
     decoder.lines().write(out)?;
-    Ok(source.base + source.len as u64)
+    Ok(source.input_offset + source.unread_bytes as u64)
 }

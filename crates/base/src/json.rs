@@ -71,16 +71,16 @@ pub fn string(out: &mut Vec<u8>, text: &str) {
 #[inline]
 pub fn number(out: &mut Vec<u8>, mut n: u64) {
     let mut digits = [0; 20];
-    let mut start = digits.len();
+    let mut digit_index = digits.len();
     loop {
-        start -= 1;
-        digits[start] = b'0' + (n % 10) as u8;
+        digit_index -= 1;
+        digits[digit_index] = b'0' + (n % 10) as u8;
         n /= 10;
         if n == 0 {
             break;
         }
     }
-    out.extend_from_slice(&digits[start..]);
+    out.extend_from_slice(&digits[digit_index..]);
 }
 
 const HEX: &[u8; 16] = b"0123456789abcdef";

@@ -8,14 +8,14 @@ pub const READ_BYTES: usize = 256 << 10;
 
 /// The input and the part of it in memory.
 pub struct InputBuffer<'s> {
-    input: &'s mut dyn Read,
+    source_reader: &'s mut dyn Read,
     file_label: &'s str,
     /// Its first [`InputBuffer::len`] bytes are of the input.
     pub buf: Vec<u8>,
     /// The number of bytes read and not consumed.
-    pub len: usize,
+    pub unread_bytes: usize,
     /// Offset of `buf[0]` in the input.
-    pub base: u64,
+    pub input_offset: u64,
     /// The input has ended.
     pub eof: bool,
 }
@@ -23,14 +23,21 @@ pub struct InputBuffer<'s> {
 impl<'s> InputBuffer<'s> {
     /// Makes an empty buffer for `input`; errors name it by `file_label`.
     pub fn new(input: &'s mut dyn Read, file_label: &'s str) -> Self {
-        InputBuffer { input, file_label, buf: Vec::new(), len: 0, base: 0, eof: false }
+        InputBuffer {
+            source_reader: input,
+            file_label,
+            buf: Vec::new(),
+            unread_bytes: 0,
+            input_offset: 0,
+            eof: false,
+        }
     }
 
     /// Returns the bytes that were read and not consumed.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.buf[..self.len]
+        &self.buf[..self.unread_bytes]
     }
 
     /// Drops the bytes before `from` and reads until `wanted` bytes are in the buffer, or the input ends. After an
@@ -53,19 +60,19 @@ impl<'s> InputBuffer<'s> {
     /// # Errors
     /// Fails if the input cannot be read: where, and why.
     fn fill(&mut self, from: usize, wanted: usize) -> Result<(), (u64, std::io::Error)> {
-        self.buf.copy_within(from..self.len, 0);
-        self.base += from as u64;
-        self.len -= from;
-        if self.buf.len() < wanted.max(self.len + READ_BYTES) {
-            self.buf.resize(wanted.max(self.len + READ_BYTES), 0);
+        self.buf.copy_within(from..self.unread_bytes, 0);
+        self.input_offset += from as u64;
+        self.unread_bytes -= from;
+        if self.buf.len() < wanted.max(self.unread_bytes + READ_BYTES) {
+            self.buf.resize(wanted.max(self.unread_bytes + READ_BYTES), 0);
         }
-        while self.len < wanted && !self.eof {
-            match self.input.read(&mut self.buf[self.len..]) {
+        while self.unread_bytes < wanted && !self.eof {
+            match self.source_reader.read(&mut self.buf[self.unread_bytes..]) {
                 Ok(0) => self.eof = true,
                 // A reader that claims more than it was given room for is cut to the room.
-                Ok(n) => self.len = (self.len + n).min(self.buf.len()),
+                Ok(n) => self.unread_bytes = (self.unread_bytes + n).min(self.buf.len()),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err((self.base + self.len as u64, error)),
+                Err(error) => return Err((self.input_offset + self.unread_bytes as u64, error)),
             }
         }
         Ok(())

@@ -311,7 +311,7 @@ fn serve_while(
         parties: Vec::new(),
         is_disabled: false,
     };
-    UserFile::add(&users, &account, PASSWORD)?;
+    UserFile::add_account(&users, &account, PASSWORD)?;
     std::fs::write(&entitlements, "format = 1\n[[entitlement]]\nuser = \"bench\"\ndataset = \"days\"\n")?;
     let any_port = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     let options = DemandOptions {

@@ -204,7 +204,7 @@ fn tape_end(dir: &Path) -> Result<u64, Error> {
 pub fn tape_hash(dir: &Path) -> Result<String, Error> {
     let report = unitape_tape::verify(dir)?;
     if let Some(p) = report.problems.first() {
-        return Err(Error::Failed(format!("{} at {}: {}", p.file.display(), p.offset, p.problem)));
+        return Err(Error::Failed(format!("{} at {}: {}", p.file_path.display(), p.offset, p.problem)));
     }
     let mut files = fs::read_dir(dir.join("segments"))?
         .map(|entry| entry.map(|e| e.path()))

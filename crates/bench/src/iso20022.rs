@@ -40,7 +40,7 @@ fn pacs008(context: &BenchContext) -> Result<BenchRecord, Error> {
         let (mut offset, mut sum) = (0, Iso20022PassResult::default());
         while offset < input.len() {
             let end = input.len().min(offset + BLOCK_BYTES);
-            let cut = if end < input.len() { format.cut(&input[offset..end]) } else { end - offset };
+            let cut = if end < input.len() { format.cut_offset(&input[offset..end]) } else { end - offset };
             block.bytes.clear();
             block.bytes.extend_from_slice(&input[offset..offset + cut]);
             (block.base, block.eof) = (offset as u64, offset + cut == input.len());

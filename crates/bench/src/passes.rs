@@ -76,7 +76,7 @@ fn fill(
     let mut check = |good: bool| faults += u64::from(!good);
     let get = |slot| slots.get(slot);
     if let Some(token) = get(0) {
-        check(token.padded(bytes).map(|v| typed.msg_type = v).is_some());
+        check(token.padded_value(bytes).map(|v| typed.msg_type = v).is_some());
     }
     for slot in [1, 2] {
         if let Some(token) = get(slot) {
@@ -100,11 +100,11 @@ fn fill(
         );
     }
     if let Some(token) = get(7) {
-        check(token.first(bytes).map(|v| typed.side = v).is_some());
+        check(token.first_byte(bytes).map(|v| typed.side = v).is_some());
     }
     for (slot, text) in [(8, &mut typed.id), (9, &mut typed.symbol), (10, &mut typed.account)] {
         if let Some(token) = get(slot) {
-            check(token.padded(bytes).map(|v| *text = v).is_some());
+            check(token.padded_value(bytes).map(|v| *text = v).is_some());
         }
     }
     let parties = slots.entries(0);
@@ -115,10 +115,10 @@ fn fill(
         *part = TypedGroupEntry::default();
         let get = |slot| entry.get(slot);
         if let Some(token) = get(0) {
-            check(token.padded(bytes).map(|v| part.id = v).is_some());
+            check(token.padded_value(bytes).map(|v| part.id = v).is_some());
         }
         if let Some(token) = get(1) {
-            check(token.first(bytes).map(|v| part.kind = v).is_some());
+            check(token.first_byte(bytes).map(|v| part.kind = v).is_some());
         }
         if let Some(token) = get(2) {
             check(token.int(bytes).map(|v| part.number = v).is_some());
@@ -132,13 +132,13 @@ fn fill(
         *part = TypedGroupEntry::default();
         let get = |slot| entry.get(slot);
         if let Some(token) = get(0) {
-            check(token.first(bytes).map(|v| part.action = v).is_some());
+            check(token.first_byte(bytes).map(|v| part.action = v).is_some());
         }
         if let Some(token) = get(1) {
-            check(token.padded(bytes).map(|v| part.id = v).is_some());
+            check(token.padded_value(bytes).map(|v| part.id = v).is_some());
         }
         if let Some(token) = get(2) {
-            check(token.first(bytes).map(|v| part.kind = v).is_some());
+            check(token.first_byte(bytes).map(|v| part.kind = v).is_some());
         }
         if let Some(token) = get(3) {
             let price = token.decimal(bytes);

@@ -29,7 +29,7 @@ pub struct BookOptions {
     /// Instruments at venues; [`BookCounters::no_room`] counts events of others.
     pub listings_max: u32,
     /// The source of a venue's best price: the first of these that the tape has and that is not stale.
-    pub prefer: [Basis; 3],
+    pub basis_order: [Basis; 3],
     /// A basis is stale when its last event is further back than this, by event time.
     pub stale_after_ns: Option<i64>,
 }
@@ -44,7 +44,7 @@ impl Default for BookOptions {
             orders_per_book_max: 1 << 20,
             levels_max: 1 << 14,
             listings_max: 1 << 16,
-            prefer: [Basis::Bbo, Basis::Levels, Basis::Orders],
+            basis_order: [Basis::Bbo, Basis::Levels, Basis::Orders],
             stale_after_ns: None,
         }
     }
@@ -79,7 +79,7 @@ pub struct BookCounters {
     /// Events that concern books.
     pub events: u64,
     /// Events among these that name no instrument or no order; left out.
-    pub unnamed: u64,
+    pub unnamed_events: u64,
     /// Events of listings for which there was no room; left out.
     pub no_room: u64,
     /// `session` events of a phase we do not know; left out.
@@ -98,7 +98,7 @@ pub struct BookCounters {
 #[derive(Clone, Copy)]
 struct BasisUpdate {
     /// The event publishes the whole book again.
-    recovered: bool,
+    restores_book: bool,
 }
 
 /// All books of a tape.
@@ -107,14 +107,14 @@ pub struct Books {
     pub(crate) store: OrderStore,
     pub(crate) listings: Vec<ListingBooks>,
     pub(crate) groups: Vec<ConsolidatedInstrument>,
-    pub(crate) index: HashMap<ListingKey, u32, FxBuildHasher>,
+    pub(crate) listing_index: HashMap<ListingKey, u32, FxBuildHasher>,
     pub(crate) group_index: HashMap<InstrumentId, u32, FxBuildHasher>,
     /// The status for later listings, by venue and instrument; 0 stands for all. It applies to several listings, or to
     /// a listing that does not exist yet.
-    pub(crate) wide: HashMap<ListingKey, LatestTradingStatus, FxBuildHasher>,
+    pub(crate) latest_status: HashMap<ListingKey, LatestTradingStatus, FxBuildHasher>,
     /// The number of such statements.
     pub(crate) wide_count: u64,
-    pub(crate) losses: MessageLossTable,
+    pub(crate) loss_table: MessageLossTable,
     executions: RecentExecutions,
     /// The venue id that means all of them.
     all_venues: Option<u16>,
@@ -142,11 +142,11 @@ impl Books {
             store: OrderStore::new(orders_max),
             listings: Vec::new(),
             groups: Vec::new(),
-            index: HashMap::default(),
+            listing_index: HashMap::default(),
             group_index: HashMap::default(),
-            wide: HashMap::default(),
+            latest_status: HashMap::default(),
             wide_count: 0,
-            losses: MessageLossTable::default(),
+            loss_table: MessageLossTable::default(),
             executions: RecentExecutions::default(),
             all_venues: None,
             now: i64::MIN,
@@ -201,7 +201,7 @@ impl Books {
 
     /// Looks up the listing of an instrument at a venue, both by their ids.
     pub fn find(&self, venue: u16, instrument: InstrumentId) -> Option<ListingId> {
-        self.index.get(&ListingKey { venue, instrument }).copied().map(ListingId)
+        self.listing_index.get(&ListingKey { venue, instrument }).copied().map(ListingId)
     }
 
     /// Returns all listings, in the order in which the tape named them.
@@ -240,18 +240,18 @@ impl Books {
 
     /// Sums the faults of all books.
     pub fn faults_total(&self) -> u64 {
-        self.listings.iter().map(|l| l.faults.total()).sum()
+        self.listings.iter().map(|l| l.fault_counts.total()).sum()
     }
 
     /// Returns whether a listing has no book because every event since the feed last cleared it was left out as a
     /// repeat. A listing that the feed has cleared, and of which nothing followed, has an empty book.
     pub fn has_only_repeats(&self, listing: ListingId) -> bool {
-        self.lacks_book(listing) && self.listings[listing.0 as usize].repeats > 0
+        self.lacks_book(listing) && self.listings[listing.0 as usize].repeat_count > 0
     }
 
     /// Returns the fault counts of a listing.
     pub fn faults(&self, listing: ListingId) -> &BookFaultCounts {
-        &self.listings[listing.0 as usize].faults
+        &self.listings[listing.0 as usize].fault_counts
     }
 
     /// Returns the greatest event time so far, or `None` before the first event.
@@ -262,7 +262,8 @@ impl Books {
     fn on_order(&mut self, event: &Event<'_>) {
         self.counters.events += 1;
         let Some(order) = OrderRecord::from_event(event) else { return };
-        if self.losses.any_bookless && self.losses.kind(event.source()) == SourceBookPolicy::Bookless {
+        if self.loss_table.any_bookless && self.loss_table.kind(event.source()) == SourceBookPolicy::Bookless
+        {
             self.counters.bookless += 1;
             return;
         }
@@ -285,11 +286,11 @@ impl Books {
             EventKind::OrderAmend => book.on_amend(store, &context, oid, &terms),
             EventKind::OrderCancel => book.on_cancel(store, &context, oid, &terms),
             _ => {
-                self.executions.note(listing_index, order);
+                self.executions.note_execution(listing_index, order);
                 book.on_exec(store, &context, oid, &terms)
             }
         };
-        self.finish(listing_index, Basis::Orders, outcome, BasisUpdate { recovered: false });
+        self.finish_event(listing_index, Basis::Orders, outcome, BasisUpdate { restores_book: false });
     }
 
     fn on_quote(&mut self, event: &Event<'_>) {
@@ -308,7 +309,12 @@ impl Books {
                 }
                 None => Err(BookFault::BadLevel),
             };
-            return self.finish(listing_index, Basis::Levels, outcome, BasisUpdate { recovered });
+            return self.finish_event(
+                listing_index,
+                Basis::Levels,
+                outcome,
+                BasisUpdate { restores_book: recovered },
+            );
         }
         if let Some(stated) = decode::partial_bbo(event) {
             return self.on_partial_quote(listing_index, late, &stated);
@@ -316,13 +322,13 @@ impl Books {
         let outcome = match decode::bbo(event) {
             _ if late => Err(BookFault::Late),
             Some(published) => {
-                listing.published = published;
+                listing.published_sides = published;
                 recovered = !listing.is_word(Basis::Bbo);
                 Ok(())
             }
             None => Err(BookFault::BadLevel),
         };
-        self.finish(listing_index, Basis::Bbo, outcome, BasisUpdate { recovered });
+        self.finish_event(listing_index, Basis::Bbo, outcome, BasisUpdate { restores_book: recovered });
         self.check_published(listing_index);
     }
 
@@ -334,17 +340,17 @@ impl Books {
         let was_marked = listing.is_marked(basis);
         let mut recovered = false;
         let outcome = if late { Err(BookFault::Late) } else { listing.with_partial(stated) };
-        if let Ok(PublishedSides { sides, is_known }) = outcome {
-            listing.published = sides;
+        if let Ok(PublishedSides { stated_sides: sides, is_known }) = outcome {
+            listing.published_sides = sides;
             let has_data = listing.has_data[basis as usize];
             // A message that arrives with the stale notice does not state a side again.
             if (was_marked || !has_data) && !listing.is_word(basis) {
                 recovered = is_known == [true; 2];
-                listing.restated = is_known;
+                listing.is_restated = is_known;
             }
-            listing.stale[basis as usize] |= !has_data && !recovered;
+            listing.is_stale[basis as usize] |= !has_data && !recovered;
         }
-        self.finish(listing_index, basis, outcome.map(drop), BasisUpdate { recovered });
+        self.finish_event(listing_index, basis, outcome.map(drop), BasisUpdate { restores_book: recovered });
         if !self.listings[listing_index as usize].is_marked(basis) {
             self.check_published(listing_index);
         }
@@ -366,25 +372,25 @@ impl Books {
         self.counters.events += 1;
         self.counters.repeats += 1;
         let Some((listing_index, _)) = self.begin(event) else { return };
-        self.listings[listing_index as usize].repeats += 1;
+        self.listings[listing_index as usize].repeat_count += 1;
         let listing = &self.listings[listing_index as usize];
         let is_known = match order {
             Some(order) => {
                 let oid = decode::order_id(event, order);
-                let is_there = oid.is_some_and(|oid| self.store.find(listing_index, &oid).is_some());
+                let is_there = oid.is_some_and(|oid| self.store.find_order(listing_index, &oid).is_some());
                 match kind {
                     EventKind::OrderNew => is_there,
                     EventKind::OrderAmend => false,
-                    EventKind::Exec if self.executions.has(listing_index, order) => true,
+                    EventKind::Exec if self.executions.has_execution(listing_index, order) => true,
                     _ => oid.is_some() && !is_there,
                 }
             }
             None if kind == EventKind::Bbo => {
                 let published = match decode::partial_bbo(event) {
-                    Some(stated) => listing.with_partial(&stated).ok().map(|after| after.sides),
+                    Some(stated) => listing.with_partial(&stated).ok().map(|after| after.stated_sides),
                     None => decode::bbo(event),
                 };
-                published.as_ref() == Some(&listing.published)
+                published.as_ref() == Some(&listing.published_sides)
             }
             None => false,
         };
@@ -421,7 +427,7 @@ impl Books {
             instrument.is_none_or(|id| id == key.instrument)
                 && venue.is_none_or(|venue| venue == key.venue || key.venue == 0)
         };
-        let keys = self.losses.named_listings();
+        let keys = self.loss_table.named_listings();
         keys.filter(|key| is_chosen(key) && is_without(key)).count() as u64
     }
 
@@ -430,8 +436,9 @@ impl Books {
         let listing = &mut self.listings[listing_index as usize];
         let [orders, bbo] = [Basis::Orders, Basis::Bbo].map(|b| b as usize);
         if listing.has_data[orders] && !listing.is_marked(Basis::Orders) && listing.is_continuous() {
-            listing.checked += 1;
-            listing.differs += u64::from(!is_same_top(&listing.tops[orders], &listing.tops[bbo]));
+            listing.checked_events += 1;
+            listing.differs +=
+                u64::from(!is_same_top(&listing.top_by_basis[orders], &listing.top_by_basis[bbo]));
         }
     }
 
@@ -442,10 +449,10 @@ impl Books {
         self.now = self.now.max(self.ts);
         let (venue, instrument) = (event.venue(), event.instrument());
         if instrument == InstrumentId::NONE {
-            self.counters.unnamed += 1;
+            self.counters.unnamed_events += 1;
             return None;
         }
-        let listing_index = match self.index.get(&ListingKey { venue, instrument }) {
+        let listing_index = match self.listing_index.get(&ListingKey { venue, instrument }) {
             Some(index) => *index,
             None => self.open(venue, instrument)?,
         };
@@ -465,7 +472,7 @@ impl Books {
             self.counters.no_room += 1;
             return None;
         }
-        let before = self.initial_status(venue, instrument);
+        let initial_status = self.initial_status(venue, instrument);
         let groups = &mut self.groups;
         let group = *self.group_index.entry(instrument).or_insert_with(|| {
             groups.push(ConsolidatedInstrument::new(instrument));
@@ -476,23 +483,28 @@ impl Books {
         if !all {
             groups[group as usize].listings.push(listing_index);
         }
-        let mut listing = ListingBooks::new(venue, instrument, group, before.phase.1, all);
-        listing.halted = before.halted.1;
-        listing.loss_offsets = [before.stale.1.then_some(ELSEWHERE); 3];
+        let mut listing = ListingBooks::new(venue, instrument, group, initial_status.phase.1, all);
+        listing.halted = initial_status.halted.1;
+        listing.loss_offsets = [initial_status.stale.1.then_some(ELSEWHERE); 3];
         self.listings.push(listing);
-        self.index.insert(ListingKey { venue, instrument }, listing_index);
+        self.listing_index.insert(ListingKey { venue, instrument }, listing_index);
         Some(listing_index)
     }
 
     /// Records a status as late if it comes from before the last offset that the book has read of its source.
     #[cold]
     pub(crate) fn finish_late(&mut self, listing_index: u32) {
-        self.finish(listing_index, Basis::Levels, Err(BookFault::Late), BasisUpdate { recovered: false });
+        self.finish_event(
+            listing_index,
+            Basis::Levels,
+            Err(BookFault::Late),
+            BasisUpdate { restores_book: false },
+        );
     }
 
     /// Finishes an event: updates the state of its book and everything that depends on it.
     #[inline]
-    fn finish(
+    fn finish_event(
         &mut self,
         listing_index: u32,
         basis: Basis,
@@ -503,34 +515,34 @@ impl Books {
         let listing = &mut self.listings[listing_index as usize];
         let b = basis as usize;
         let was_stale = listing.is_marked(basis);
-        if touched.recovered && listing.end_marks(basis) {
-            self.losses.cleared += 1;
+        if touched.restores_book && listing.end_marks(basis) {
+            self.loss_table.clear_count += 1;
         }
         if let Err(fault) = outcome {
             listing.fault(basis, fault);
         }
         // A late event says nothing about the present.
         let current = outcome != Err(BookFault::Late);
-        let first = current && !listing.has_data[b];
+        let is_first_data = current && !listing.has_data[b];
         if current {
             listing.has_data[b] = true;
             listing.ts[b] = self.ts;
-            if listing.sources[b] != self.source {
+            if listing.source_by_basis[b] != self.source {
                 // A loss of this feed has marked it while it was of another, or not there.
-                listing.sources[b] = self.source;
-                self.losses.cleared += 1;
+                listing.source_by_basis[b] = self.source;
+                self.loss_table.clear_count += 1;
             }
         }
-        if first && !touched.recovered && self.losses.count > listing.cleared {
+        if is_first_data && !touched.restores_book && self.loss_table.count > listing.cleared_loss {
             let key = ListingKey { venue: listing.venue, instrument: listing.instrument };
-            if self.losses.last(self.source, key, basis == Basis::Orders) > listing.cleared {
+            if self.loss_table.last_loss(self.source, key, basis == Basis::Orders) > listing.cleared_loss {
                 listing.loss_offsets[b] = Some(ELSEWHERE);
             }
         }
         let top_now = listing.top_of(&self.store, basis);
-        let top = !is_same_top(&top_now, &listing.tops[b]);
+        let top = !is_same_top(&top_now, &listing.top_by_basis[b]);
         if top {
-            listing.tops[b] = top_now;
+            listing.top_by_basis[b] = top_now;
         }
         let mut change = BookChange {
             listing: ListingId(listing_index),
@@ -542,14 +554,14 @@ impl Books {
             fault: outcome.err(),
         };
         // With an age limit, time alone can make a basis stale.
-        if top || first || was_stale != listing.is_marked(basis) || after.is_some() {
+        if top || is_first_data || was_stale != listing.is_marked(basis) || after.is_some() {
             let basis_was = listing.basis;
             change.best = choose(listing, now, &self.options);
             let stale = was_stale != listing.is_marked(basis);
             if change.best || stale || basis_was != listing.basis || after.is_some() {
-                let group = listing.group as usize;
-                change.consolidated =
-                    !listing.consolidated && self.groups[group].renew(&self.listings, now, &self.options);
+                let group = listing.instrument_index as usize;
+                change.consolidated = !listing.consolidated
+                    && self.groups[group].renew_best(&self.listings, now, &self.options);
             }
         }
         self.changes.push(change);
@@ -562,17 +574,17 @@ impl Books {
             listing.mark_stale(basis);
         } else {
             listing.end_marks(basis);
-            self.losses.cleared += 1;
+            self.loss_table.clear_count += 1;
         }
         choose(listing, now, &self.options);
-        let group = listing.group as usize;
-        self.groups[group].renew(&self.listings, now, &self.options);
+        let group = listing.instrument_index as usize;
+        self.groups[group].renew_best(&self.listings, now, &self.options);
     }
 }
 
 crate::state::state!(BookCounters {
     events,
-    unnamed,
+    unnamed_events,
     no_room,
     unknown_phase,
     bookless,
@@ -585,7 +597,7 @@ crate::state::state!(BookOptions {
     orders_per_book_max,
     levels_max,
     listings_max,
-    prefer,
+    basis_order,
     stale_after_ns,
 });
 
@@ -596,9 +608,9 @@ impl Books {
         self.store.encode(out);
         self.listings.encode(out);
         self.groups.encode(out);
-        self.wide.encode(out);
+        self.latest_status.encode(out);
         self.wide_count.encode(out);
-        self.losses.encode(out);
+        self.loss_table.encode(out);
         self.executions.encode(out);
         self.all_venues.encode(out);
         self.now.encode(out);
@@ -617,12 +629,12 @@ impl Books {
         }
         this.store = OrderStore::decode(this.options.orders_max, input)?;
         (this.listings, this.groups) = (State::decode(input)?, State::decode(input)?);
-        (this.wide, this.wide_count) = (State::decode(input)?, State::decode(input)?);
-        (this.losses, this.executions) = (State::decode(input)?, State::decode(input)?);
+        (this.latest_status, this.wide_count) = (State::decode(input)?, State::decode(input)?);
+        (this.loss_table, this.executions) = (State::decode(input)?, State::decode(input)?);
         (this.all_venues, this.now) = (State::decode(input)?, State::decode(input)?);
         ((this.ts, this.source), this.counters) = (State::decode(input)?, State::decode(input)?);
         let keys = this.listings.iter().map(|l| ListingKey { venue: l.venue, instrument: l.instrument });
-        this.index = keys.zip(0..).collect();
+        this.listing_index = keys.zip(0..).collect();
         this.group_index = this.groups.iter().map(|group| group.instrument).zip(0..).collect();
         this.is_consistent().then_some(this)
     }

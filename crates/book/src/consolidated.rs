@@ -74,7 +74,7 @@ impl ConsolidatedInstrument {
     }
 
     /// Finds the best price again and returns whether it changed.
-    pub fn renew(&mut self, all: &[ListingBooks], now: i64, options: &BookOptions) -> bool {
+    pub fn renew_best(&mut self, all: &[ListingBooks], now: i64, options: &BookOptions) -> bool {
         let (best, marks) = self.find(all, now, options);
         let is_unchanged =
             marks == self.marks && best[0].is_same(&self.best[0]) && best[1].is_same(&self.best[1]);
@@ -85,9 +85,13 @@ impl ConsolidatedInstrument {
     /// Finds the best price over the venues, with its flags and the time of the last event.
     pub fn consolidated(&self, all: &[ListingBooks], now: i64, options: &BookOptions) -> ConsolidatedBbo {
         let (best, marks) = self.find(all, now, options);
-        let last = |l: &ListingBooks| basis_of(l, now, options).map_or(0, |b| l.ts[b as usize]);
-        let ts =
-            self.listings.iter().map(|index| &all[*index as usize]).filter(|l| l.is_continuous()).map(last);
+        let last_change = |l: &ListingBooks| basis_of(l, now, options).map_or(0, |b| l.ts[b as usize]);
+        let ts = self
+            .listings
+            .iter()
+            .map(|index| &all[*index as usize])
+            .filter(|l| l.is_continuous())
+            .map(last_change);
         ConsolidatedBbo {
             bid: best[0].side(),
             ask: best[1].side(),
@@ -112,9 +116,9 @@ impl ConsolidatedInstrument {
                 marks = marks.union(QuoteFlags::STALE);
                 continue;
             }
-            let [bid, ask] = &listing.tops[basis as usize];
-            join(&mut best[0], bid, listing.venue, |mine, best| mine > best);
-            join(&mut best[1], ask, listing.venue, |mine, best| mine < best);
+            let [bid, ask] = &listing.top_by_basis[basis as usize];
+            join_touch(&mut best[0], bid, listing.venue, |mine, best| mine > best);
+            join_touch(&mut best[1], ask, listing.venue, |mine, best| mine < best);
         }
         let crossed = marks_of(&[best[0].touch, best[1].touch]);
         (best, marks.union(crossed))
@@ -126,13 +130,18 @@ impl ConsolidatedInstrument {
 fn basis_of(listing: &ListingBooks, now: i64, options: &BookOptions) -> Option<Basis> {
     match options.stale_after_ns {
         None => listing.basis,
-        after => listing.choose(&options.prefer, now, after),
+        after => listing.choose(&options.basis_order, now, after),
     }
 }
 
 /// Sets the venue's price against the best so far.
 #[inline]
-fn join(best: &mut ConsolidatedTouch, mine: &TouchLevel, venue: u16, better: impl Fn(i64, i64) -> bool) {
+fn join_touch(
+    best: &mut ConsolidatedTouch,
+    mine: &TouchLevel,
+    venue: u16,
+    better: impl Fn(i64, i64) -> bool,
+) {
     if mine.is_empty() {
         return;
     }
@@ -148,8 +157,8 @@ fn join(best: &mut ConsolidatedTouch, mine: &TouchLevel, venue: u16, better: imp
 /// Chooses the basis of a listing again. Returns whether its best prices changed.
 #[inline]
 pub(crate) fn choose(listing: &mut ListingBooks, now: i64, options: &BookOptions) -> bool {
-    listing.basis = listing.choose(&options.prefer, now, options.stale_after_ns);
-    let best = listing.basis.map_or(crate::listing::EMPTY, |b| listing.tops[b as usize]);
+    listing.basis = listing.choose(&options.basis_order, now, options.stale_after_ns);
+    let best = listing.basis.map_or(crate::listing::EMPTY, |b| listing.top_by_basis[b as usize]);
     let has_changed = !crate::listing::is_same_top(&best, &listing.best);
     if has_changed {
         let crosses = |top| marks_of(top) != QuoteFlags::default();

@@ -52,13 +52,13 @@ pub(crate) fn terms(event: &Event<'_>, order: &OrderRecord) -> OrderTerms {
         side: Side::from_code(order.side()),
         px: order.px.get(),
         qty: (exp != EXP_NONE).then(|| OrderQuantity { mantissa: order.qty.get(), exponent: exp }),
-        hidden: None,
-        more: None,
+        is_hidden: None,
+        rare_fields: None,
     };
     if event.kind() != EventKind::Exec {
-        terms.hidden = hidden(event, order);
+        terms.is_hidden = is_hidden(event, order);
         if event.header().flags() & flags::EXT != 0 {
-            extend(event, &mut terms);
+            extend_terms(event, &mut terms);
         }
     }
     terms
@@ -66,7 +66,7 @@ pub(crate) fn terms(event: &Event<'_>, order: &OrderRecord) -> OrderTerms {
 
 /// Adds the values in the extension of an order event to `terms`.
 #[inline(never)]
-fn extend(event: &Event<'_>, terms: &mut OrderTerms) {
+fn extend_terms(event: &Event<'_>, terms: &mut OrderTerms) {
     const LEFT: u16 = EventField::Left as u16;
     const DISPLAY: u16 = EventField::DisplayQty as u16;
     const REASON: u16 = EventField::Reason as u16;
@@ -75,32 +75,33 @@ fn extend(event: &Event<'_>, terms: &mut OrderTerms) {
         if !matches!(tag, LEFT | DISPLAY | REASON | REDUCED) {
             continue;
         }
-        let more = terms.more.get_or_insert_default();
+        let more_terms = terms.rare_fields.get_or_insert_default();
         let decimal = |b: &[u8]| {
             let b: &[u8; 9] = b.try_into().ok()?;
             let mantissa = i64::from_le_bytes(b[..8].try_into().expect("eight bytes"));
             Some(OrderQuantity { mantissa, exponent: b[8] as i8 })
         };
         match tag {
-            LEFT => more.left = more.left.or(decimal(payload)),
-            DISPLAY => more.display = more.display.or(decimal(payload)),
-            REDUCED => more.reduced = more.reduced.or(decimal(payload)),
+            LEFT => more_terms.quantity_left = more_terms.quantity_left.or(decimal(payload)),
+            DISPLAY => more_terms.display = more_terms.display.or(decimal(payload)),
+            REDUCED => more_terms.reduced = more_terms.reduced.or(decimal(payload)),
             _ => {
-                more.moot |= matches!(payload, b"rejected" | b"done_for_day");
+                more_terms.moot |= matches!(payload, b"rejected" | b"done_for_day");
                 if payload == b"suspended" {
-                    terms.hidden = Some(true);
+                    terms.is_hidden = Some(true);
                 }
             }
         }
     }
-    if let Some(RareOrderFields { display: Some(OrderQuantity { mantissa: 0, .. }), .. }) = terms.more {
-        terms.hidden = Some(true);
+    if let Some(RareOrderFields { display: Some(OrderQuantity { mantissa: 0, .. }), .. }) = terms.rare_fields
+    {
+        terms.is_hidden = Some(true);
     }
 }
 
 /// Returns whether an order can never enter a queue, or `None` if the event does not say.
 #[inline]
-fn hidden(event: &Event<'_>, order: &OrderRecord) -> Option<bool> {
+fn is_hidden(event: &Event<'_>, order: &OrderRecord) -> Option<bool> {
     let tif = order.tif_or_cpty.get().to_le_bytes();
     let (kind, inline) = (&order.id2[16..], order.id2[16] != 0);
     if matches!(&tif, b"IOC\0" | b"FOK\0") {
@@ -168,7 +169,7 @@ pub(crate) fn bbo(event: &Event<'_>) -> Option<[Option<StoredLevel>; 2]> {
         }
         let qty = match exp as i8 {
             EXP_NONE => return Some(StoredLevel { px, qty: (0, 0), orders: u32::MAX }),
-            EXP_EXT => wide(event, field)?,
+            EXP_EXT => wide_quantity(event, field)?,
             exp => (mantissa.into(), exp),
         };
         (qty.0 > 0 && qty.1.unsigned_abs() <= 30).then_some(StoredLevel { px, qty, orders: u32::MAX })
@@ -208,7 +209,7 @@ fn stated_sides(event: &Event<'_>, bbo: &BboRecord) -> [StatedSide; 2] {
         px: (px != Price::NONE.0).then_some(px),
         qty: match exp as i8 {
             EXP_NONE => None,
-            EXP_EXT => wide(event, field),
+            EXP_EXT => wide_quantity(event, field),
             exp => Some((mantissa.into(), exp)),
         }
         .map(|qty| if qty.1.unsigned_abs() <= 30 { qty } else { (0, 0) }),
@@ -222,7 +223,7 @@ fn stated_sides(event: &Event<'_>, bbo: &BboRecord) -> [StatedSide; 2] {
 
 /// Reads a quantity that is too long for the fixed part from the extension.
 #[cold]
-fn wide(event: &Event<'_>, field: EventField) -> Option<(i64, i8)> {
+fn wide_quantity(event: &Event<'_>, field: EventField) -> Option<(i64, i8)> {
     match event.field(field, &mut [0; 36]) {
         Some(EventValue::Decimal(d)) => Some((d.mantissa(), d.exponent())),
         _ => None,

@@ -23,14 +23,14 @@ impl Default for RecentExecutions {
 impl RecentExecutions {
     /// Records an execution of an order of this listing.
     #[inline]
-    pub fn note(&mut self, listing: u32, order: &OrderRecord) {
-        let key = key(listing, &order.oid, &order.id2);
+    pub fn note_execution(&mut self, listing: u32, order: &OrderRecord) {
+        let key = execution_key(listing, &order.oid, &order.id2);
         self.keys[slot_of(key)] = key;
     }
 
     /// Returns whether the execution was noted lately. An execution without an id always counts as noted.
-    pub fn has(&self, listing: u32, order: &OrderRecord) -> bool {
-        let key = key(listing, &order.oid, &order.id2);
+    pub fn has_execution(&self, listing: u32, order: &OrderRecord) -> bool {
+        let key = execution_key(listing, &order.oid, &order.id2);
         // Without an id it can be any.
         order.id2[0] != 0 && self.keys[slot_of(key)] == key
     }
@@ -43,7 +43,7 @@ fn slot_of(key: u64) -> usize {
 
 /// Hashes an order and an execution. The hash is never 0.
 #[inline]
-fn key(listing: u32, order_id: &[u8; 24], execution_id: &[u8; 24]) -> u64 {
+fn execution_key(listing: u32, order_id: &[u8; 24], execution_id: &[u8; 24]) -> u64 {
     let words = order_id.chunks_exact(8).chain(execution_id.chunks_exact(8));
     let words = words.map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
     // Each word goes through a multiplication: an XOR of the words is the same for orders and executions that count in step.
@@ -81,7 +81,7 @@ mod tests {
                 let (mut order_id, mut execution_id) = ([0; 24], [0; 24]);
                 order_id[..8].copy_from_slice(&n.to_le_bytes());
                 execution_id[..8].copy_from_slice(&n.rotate_left(shift).to_le_bytes());
-                keys.insert(key(1, &order_id, &execution_id));
+                keys.insert(execution_key(1, &order_id, &execution_id));
             }
         }
         assert_eq!(keys.len(), 5 * 4_095);

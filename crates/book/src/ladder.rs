@@ -14,7 +14,7 @@ use crate::state::State;
 #[derive(Clone, Debug)]
 pub(crate) struct PriceLadder<T> {
     keys: Vec<i64>,
-    vals: Vec<T>,
+    rungs: Vec<T>,
 }
 
 /// Looks from the touch before a binary search.
@@ -22,7 +22,7 @@ const NEAR: usize = 8;
 
 impl<T: Copy> PriceLadder<T> {
     pub const fn new() -> Self {
-        Self { keys: Vec::new(), vals: Vec::new() }
+        Self { keys: Vec::new(), rungs: Vec::new() }
     }
 
     #[inline]
@@ -33,7 +33,7 @@ impl<T: Copy> PriceLadder<T> {
     /// Returns the best value.
     #[inline]
     pub fn last(&self) -> Option<T> {
-        self.vals.last().copied()
+        self.rungs.last().copied()
     }
 
     /// Returns the key of the best value.
@@ -59,17 +59,17 @@ impl<T: Copy> PriceLadder<T> {
 
     pub fn insert(&mut self, index: usize, key: i64, val: T) {
         self.keys.insert(index, key);
-        self.vals.insert(index, val);
+        self.rungs.insert(index, val);
     }
 
     pub fn remove(&mut self, index: usize) -> T {
         self.keys.remove(index);
-        self.vals.remove(index)
+        self.rungs.remove(index)
     }
 
     #[inline]
     pub fn val(&self, index: usize) -> T {
-        self.vals[index]
+        self.rungs[index]
     }
 
     /// Returns whether the keys rise.
@@ -79,24 +79,24 @@ impl<T: Copy> PriceLadder<T> {
 
     /// Keys with their values, the worst first.
     pub fn entries(&self) -> impl Iterator<Item = (i64, T)> {
-        self.keys.iter().copied().zip(self.vals.iter().copied())
+        self.keys.iter().copied().zip(self.rungs.iter().copied())
     }
 
     /// Returns the values, best first.
     pub fn iter(&self) -> impl Iterator<Item = T> {
-        self.vals.iter().rev().copied()
+        self.rungs.iter().rev().copied()
     }
 }
 
 impl<T: State> State for PriceLadder<T> {
     fn encode(&self, out: &mut Vec<u8>) {
         self.keys.encode(out);
-        self.vals.encode(out);
+        self.rungs.encode(out);
     }
 
     fn decode(input: &mut &[u8]) -> Option<Self> {
         let (keys, vals) = (Vec::decode(input)?, Vec::decode(input)?);
-        (keys.len() == vals.len()).then_some(Self { keys, vals })
+        (keys.len() == vals.len()).then_some(Self { keys, rungs: vals })
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct TouchLevel {
 /// The sides that a venue has published, and whether each is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PublishedSides {
-    pub sides: [Option<StoredLevel>; 2],
+    pub stated_sides: [Option<StoredLevel>; 2],
     pub is_known: [bool; 2],
 }
 
@@ -89,39 +89,39 @@ pub(crate) struct ListingBooks {
     pub venue: u16,
     pub instrument: InstrumentId,
     /// Place of the instrument among those there are.
-    pub group: u32,
-    pub phase: SessionPhase,
+    pub instrument_index: u32,
+    pub session_phase: SessionPhase,
     /// Whether the venue is only the feed's name for a price over all venues.
     pub consolidated: bool,
     pub orders: OrderBook,
     pub levels: LevelBook,
-    pub published: [Option<StoredLevel>; 2],
-    /// By side, whether a partial `bbo` has stated it since `published` became stale. Counts only while it is stale.
-    pub restated: [bool; 2],
+    pub published_sides: [Option<StoredLevel>; 2],
+    /// By side, whether a partial `bbo` has stated it since `published_sides` became stale. Counts only while it is stale.
+    pub is_restated: [bool; 2],
     /// By basis: whether an event has described it since it was last cleared, whether it is stale, event time of the
     /// last event that touched it, its best prices.
     pub has_data: [bool; 3],
-    pub stale: [bool; 3],
+    pub is_stale: [bool; 3],
     pub ts: [i64; 3],
-    pub tops: [TopOfBook; 3],
+    pub top_by_basis: [TopOfBook; 3],
     /// By basis, the offset at which the feed reported it stale or lost a part of it. The mark ends when the feed
     /// reports it good, or sends it again in another message.
     pub loss_offsets: [Option<SourceOffset>; 3],
     /// By basis, the source of its last event.
-    pub sources: [u32; 3],
+    pub source_by_basis: [u32; 3],
     /// The number of the last loss when all was let go or recovered.
-    pub cleared: u64,
+    pub cleared_loss: u64,
     /// Whether a status has halted matching.
     pub halted: bool,
     /// The basis of the best prices, and these prices.
     pub basis: Option<Basis>,
     pub best: TopOfBook,
-    pub faults: BookFaultCounts,
+    pub fault_counts: BookFaultCounts,
     pub crossings: u64,
-    pub checked: u64,
+    pub checked_events: u64,
     pub differs: u64,
     /// Events since the listing was last cleared that were left out because their messages may be there twice.
-    pub repeats: u64,
+    pub repeat_count: u64,
     /// The place of the last event that was not late.
     pub source: u32,
     pub offset: u32,
@@ -138,28 +138,28 @@ impl ListingBooks {
         Self {
             venue,
             instrument,
-            group,
-            phase,
+            instrument_index: group,
+            session_phase: phase,
             consolidated,
             orders: OrderBook::new(),
             levels: LevelBook::default(),
-            published: [None; 2],
-            restated: [false; 2],
+            published_sides: [None; 2],
+            is_restated: [false; 2],
             has_data: [false; 3],
-            stale: [false; 3],
+            is_stale: [false; 3],
             ts: [0; 3],
-            tops: [EMPTY; 3],
+            top_by_basis: [EMPTY; 3],
             loss_offsets: [None; 3],
-            sources: [u32::MAX; 3],
-            cleared: 0,
+            source_by_basis: [u32::MAX; 3],
+            cleared_loss: 0,
             halted: false,
             basis: None,
             best: EMPTY,
-            faults: BookFaultCounts::default(),
+            fault_counts: BookFaultCounts::default(),
             crossings: 0,
-            checked: 0,
+            checked_events: 0,
             differs: 0,
-            repeats: 0,
+            repeat_count: 0,
             source: 0,
             offset: 0,
         }
@@ -168,12 +168,12 @@ impl ListingBooks {
     /// Returns whether the venue matches orders as they arrive.
     #[inline]
     pub fn is_continuous(&self) -> bool {
-        self.phase.is_continuous() && !self.halted
+        self.session_phase.is_continuous() && !self.halted
     }
 
     /// Returns the flags of the session phase and the trading status.
     pub fn marks(&self) -> QuoteFlags {
-        let marks = self.phase.marks();
+        let marks = self.session_phase.marks();
         if self.halted { marks.union(QuoteFlags::HALTED) } else { marks }
     }
 
@@ -193,7 +193,7 @@ impl ListingBooks {
     /// Counts a fault; all but a late event show that something was missed.
     #[cold]
     pub fn fault(&mut self, basis: Basis, fault: BookFault) {
-        self.faults.count(fault);
+        self.fault_counts.count(fault);
         if fault != BookFault::Late {
             self.mark_stale(basis);
         }
@@ -201,7 +201,7 @@ impl ListingBooks {
 
     /// Marks a basis as not to be trusted, until it is stated again.
     pub fn mark_stale(&mut self, basis: Basis) {
-        self.stale[basis as usize] = true;
+        self.is_stale[basis as usize] = true;
         self.forget_restated(basis);
     }
 
@@ -214,7 +214,7 @@ impl ListingBooks {
     /// Ends both marks of a basis. Returns whether the basis was marked as having lost events.
     #[inline]
     pub fn end_marks(&mut self, basis: Basis) -> bool {
-        self.stale[basis as usize] = false;
+        self.is_stale[basis as usize] = false;
         self.forget_restated(basis);
         self.loss_offsets[basis as usize].take().is_some()
     }
@@ -223,7 +223,7 @@ impl ListingBooks {
     #[inline]
     fn forget_restated(&mut self, basis: Basis) {
         if basis == Basis::Bbo {
-            self.restated = [false; 2];
+            self.is_restated = [false; 2];
         }
     }
 
@@ -237,17 +237,21 @@ impl ListingBooks {
     pub fn with_partial(&self, stated: &[StatedSide; 2]) -> Result<PublishedSides, BookFault> {
         let b = Basis::Bbo as usize;
         let is_known = self.has_data[b] && !self.is_marked(Basis::Bbo);
-        let mut after =
-            PublishedSides { sides: self.published, is_known: self.restated.map(|side| side || is_known) };
-        for ((side, is_side_known), stated) in after.sides.iter_mut().zip(&mut after.is_known).zip(stated) {
+        let mut after = PublishedSides {
+            stated_sides: self.published_sides,
+            is_known: self.is_restated.map(|side| side || is_known),
+        };
+        for ((side, is_side_known), stated) in
+            after.stated_sides.iter_mut().zip(&mut after.is_known).zip(stated)
+        {
             match *stated {
                 StatedSide { px: None, qty: None } => {}
                 StatedSide { qty: Some((mantissa, _)), .. } if mantissa <= 0 => {
                     (*side, *is_side_known) = (None, true)
                 }
                 StatedSide { px: Some(px), qty } => {
-                    let before = side.filter(|_| *is_side_known).map(|level| level.qty);
-                    let qty = qty.or(before).unwrap_or((0, 0));
+                    let old_qty = side.filter(|_| *is_side_known).map(|level| level.qty);
+                    let qty = qty.or(old_qty).unwrap_or((0, 0));
                     (*side, *is_side_known) = (Some(StoredLevel { px, qty, orders: u32::MAX }), true);
                 }
                 StatedSide { px: None, qty: Some(qty) } => match side {
@@ -263,14 +267,14 @@ impl ListingBooks {
     /// Returns whether a basis is stale at `now`: it is marked, or its last event is older than `stale_after_ns`.
     #[inline]
     pub fn is_stale(&self, basis: Basis, now: i64, stale_after_ns: Option<i64>) -> bool {
-        let old = |after| now.saturating_sub(self.ts[basis as usize]) > after;
-        self.is_marked(basis) || stale_after_ns.is_some_and(old)
+        let is_old = |after| now.saturating_sub(self.ts[basis as usize]) > after;
+        self.is_marked(basis) || stale_after_ns.is_some_and(is_old)
     }
 
     /// Returns whether a fault, the feed or an operator marked a basis as stale.
     #[inline]
     pub fn is_marked(&self, basis: Basis) -> bool {
-        self.stale[basis as usize] || self.loss_offsets[basis as usize].is_some()
+        self.is_stale[basis as usize] || self.loss_offsets[basis as usize].is_some()
     }
 
     /// Chooses the first basis in `prefer` that is not stale. If all are stale, chooses the first basis that has data.
@@ -299,7 +303,7 @@ impl ListingBooks {
                 None => TouchLevel::EMPTY,
             },
             Basis::Levels => rung(self.levels.best(side)),
-            Basis::Bbo => rung(self.published[side as usize].as_ref()),
+            Basis::Bbo => rung(self.published_sides[side as usize].as_ref()),
         })
     }
 
@@ -307,10 +311,10 @@ impl ListingBooks {
     pub fn clear(&mut self, store: &mut OrderStore) {
         self.orders.clear(store);
         self.levels.clear();
-        (self.published, self.restated) = ([None; 2], [false; 2]);
-        self.sources = [u32::MAX; 3];
-        (self.has_data, self.stale, self.loss_offsets) = ([false; 3], [false; 3], [None; 3]);
-        self.repeats = 0;
+        (self.published_sides, self.is_restated) = ([None; 2], [false; 2]);
+        self.source_by_basis = [u32::MAX; 3];
+        (self.has_data, self.is_stale, self.loss_offsets) = ([false; 3], [false; 3], [None; 3]);
+        self.repeat_count = 0;
     }
 }
 
@@ -320,28 +324,28 @@ crate::state::state!(ListingKey { venue, instrument });
 crate::state::state!(ListingBooks {
     venue,
     instrument,
-    group,
-    phase,
+    instrument_index,
+    session_phase,
     consolidated,
     orders,
     levels,
-    published,
-    restated,
+    published_sides,
+    is_restated,
     has_data,
-    stale,
+    is_stale,
     ts,
-    tops,
+    top_by_basis,
     loss_offsets,
-    sources,
-    cleared,
+    source_by_basis,
+    cleared_loss,
     halted,
     basis,
     best,
-    faults,
+    fault_counts,
     crossings,
-    checked,
+    checked_events,
     differs,
-    repeats,
+    repeat_count,
     source,
     offset,
 });

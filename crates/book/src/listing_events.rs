@@ -51,7 +51,7 @@ impl StatusEffect {
 impl Books {
     /// Defines the feed of a source and the policy for its events. [`crate::TapeBooks`] knows both from the tape.
     pub fn define_source(&mut self, source: u32, feed: &str, kind: SourceBookPolicy) {
-        self.losses.define(source, feed, kind);
+        self.loss_table.define_source(source, feed, kind);
     }
 
     /// Marks the books that a loss of the feed may concern. `event` is of the feed's source, and its `reason` says what
@@ -65,31 +65,31 @@ impl Books {
     ) -> &[BookChange] {
         self.changes.clear();
         let source = event.source();
-        if self.losses.kind(source) != SourceBookPolicy::Plain {
+        if self.loss_table.kind(source) != SourceBookPolicy::Plain {
             return &self.changes;
         }
-        let feed = self.losses.feed(source);
+        let feed = self.loss_table.feed(source);
         let offset = SourceOffset::from_event(event);
         let Some(instrument) = instrument else {
             self.counters.lost += 1;
             self.counters.refused += 1;
-            if self.losses.lose(feed, false) {
+            if self.loss_table.lose(feed, false) {
                 (0..self.listings.len() as u32)
-                    .for_each(|listing_index| self.lose(listing_index, feed, offset, false));
+                    .for_each(|listing_index| self.lose_books(listing_index, feed, offset, false));
             }
             return &self.changes;
         };
         let venue = venue.unwrap_or(0);
-        self.losses.lose_named(feed, venue, instrument);
+        self.loss_table.lose_named(feed, venue, instrument);
         let fault = match event.field(EventField::Reason, &mut [0; 36]) {
             Some(EventValue::Text(reason)) => BookFault::from_reason(reason),
             _ => BookFault::Refused,
         };
         let lose = |this: &mut Self, listing_index: u32| {
-            this.listings[listing_index as usize].faults.count(fault);
-            this.lose(listing_index, feed, offset, false);
+            this.listings[listing_index as usize].fault_counts.count(fault);
+            this.lose_books(listing_index, feed, offset, false);
         };
-        match (venue, self.index.get(&ListingKey { venue, instrument })) {
+        match (venue, self.listing_index.get(&ListingKey { venue, instrument })) {
             (0, _) => self.visit_listings(0, instrument, lose),
             (_, Some(&listing_index)) => lose(self, listing_index),
             // A book that begins later is stale.
@@ -103,11 +103,12 @@ impl Books {
     pub fn on_missing_part(&mut self, source: u32) -> &[BookChange] {
         self.changes.clear();
         self.counters.lost += 1;
-        let feeds = [self.losses.feed(source), self.losses.feed(0)];
-        let is_new = [self.losses.lose_part(feeds[0]), source != 0 && self.losses.lose(feeds[1], false)];
+        let feeds = [self.loss_table.feed(source), self.loss_table.feed(0)];
+        let is_new =
+            [self.loss_table.lose_part(feeds[0]), source != 0 && self.loss_table.lose(feeds[1], false)];
         for (feed, _) in feeds.into_iter().zip(is_new).filter(|(_, is_new)| *is_new) {
             (0..self.listings.len() as u32)
-                .for_each(|listing_index| self.lose(listing_index, feed, ELSEWHERE, false));
+                .for_each(|listing_index| self.lose_books(listing_index, feed, ELSEWHERE, false));
         }
         &self.changes
     }
@@ -116,7 +117,7 @@ impl Books {
     pub fn on_missing_part_of_all(&mut self) -> &[BookChange] {
         self.changes.clear();
         self.counters.lost += 1;
-        self.losses.lose_part_of_all();
+        self.loss_table.lose_part_of_all();
         for listing_index in 0..self.listings.len() as u32 {
             let listing = &mut self.listings[listing_index as usize];
             for basis in Basis::ALL {
@@ -124,7 +125,7 @@ impl Books {
                     listing.mark_lost(basis, ELSEWHERE);
                 }
             }
-            self.renew(listing_index, false);
+            self.renew_best_prices(listing_index, false);
         }
         &self.changes
     }
@@ -132,36 +133,37 @@ impl Books {
     /// Returns whether a part of the tape is missing, so that books may be missing as well. The next day of a feed, or its
     /// recovery, ends that.
     pub fn lacks_part(&self) -> bool {
-        self.losses.lacks_part()
+        self.loss_table.lacks_part()
     }
 
     /// Handles an order event that names no instrument or no order. It may concern every book of orders of its feed.
     #[cold]
     pub(crate) fn on_unnamed_order(&mut self, event: &Event<'_>) {
-        self.counters.unnamed += 1;
+        self.counters.unnamed_events += 1;
         self.now = self.now.max(event.ts_event().0);
-        let feed = self.losses.feed(event.source());
-        if self.losses.lose(feed, true) {
+        let feed = self.loss_table.feed(event.source());
+        if self.loss_table.lose(feed, true) {
             let offset = SourceOffset::from_event(event);
             (0..self.listings.len() as u32)
-                .for_each(|listing_index| self.lose(listing_index, feed, offset, true));
+                .for_each(|listing_index| self.lose_books(listing_index, feed, offset, true));
         }
     }
 
     /// Marks the books of a listing that are built from a feed, because the feed has lost events.
-    fn lose(&mut self, listing_index: u32, feed: u32, offset: SourceOffset, orders_only: bool) {
+    fn lose_books(&mut self, listing_index: u32, feed: u32, offset: SourceOffset, orders_only: bool) {
         let listing = &mut self.listings[listing_index as usize];
         let mut any = false;
         for basis in Basis::ALL {
             let b = basis as usize;
             let is_concerned = !orders_only || basis == Basis::Orders;
-            if is_concerned && listing.has_data[b] && self.losses.feed(listing.sources[b]) == feed {
+            if is_concerned && listing.has_data[b] && self.loss_table.feed(listing.source_by_basis[b]) == feed
+            {
                 listing.mark_lost(basis, offset);
                 any = true;
             }
         }
         if any {
-            self.renew(listing_index, false);
+            self.renew_best_prices(listing_index, false);
         }
     }
 
@@ -180,22 +182,24 @@ impl Books {
         let key = ListingKey { venue, instrument };
         if venue != 0 && instrument != InstrumentId::NONE {
             if let Some((listing_index, false)) = self.begin(event) {
-                self.enter(listing_index, phase);
+                self.enter_phase(listing_index, phase);
             }
             return;
         }
-        let before = self.wide.get(&key).map_or(SessionPhase::Unknown, |wide| wide.phase.1);
-        let reopens = before == SessionPhase::Close && phase != SessionPhase::Close;
-        self.note(key, |wide, number| {
+        let old_phase = self.latest_status.get(&key).map_or(SessionPhase::Unknown, |wide| wide.phase.1);
+        let reopens = old_phase == SessionPhase::Close && phase != SessionPhase::Close;
+        self.note_status(key, |wide, number| {
             wide.phase = (number, phase);
             if reopens {
                 wide.stale = (number, false);
             }
         });
         if reopens && instrument == InstrumentId::NONE {
-            self.losses.recover(event.source());
+            self.loss_table.recover_feed(event.source());
         }
-        self.visit_listings(venue, instrument, |books, listing_index| books.enter(listing_index, phase));
+        self.visit_listings(venue, instrument, |books, listing_index| {
+            books.enter_phase(listing_index, phase)
+        });
     }
 
     /// Applies a status that concerns books of one listing or of many.
@@ -205,17 +209,17 @@ impl Books {
         self.now = self.now.max(event.ts_event().0);
         let (venue, instrument) = (event.venue(), event.instrument());
         let key = ListingKey { venue, instrument };
-        if venue != 0 && instrument != InstrumentId::NONE && self.index.contains_key(&key) {
+        if venue != 0 && instrument != InstrumentId::NONE && self.listing_index.contains_key(&key) {
             match self.begin(event) {
                 Some((listing_index, true)) => self.finish_late(listing_index),
                 Some((listing_index, false)) => {
-                    self.apply(listing_index, word, SourceOffset::from_event(event))
+                    self.apply_status(listing_index, word, SourceOffset::from_event(event))
                 }
                 None => {}
             }
             return;
         }
-        self.note(key, |wide, number| match word {
+        self.note_status(key, |wide, number| match word {
             StatusEffect::Stale => wide.stale = (number, true),
             StatusEffect::Recovered | StatusEffect::Restarted => wide.stale = (number, false),
             StatusEffect::Halted(halted) => wide.halted = (number, halted),
@@ -223,54 +227,54 @@ impl Books {
         if instrument == InstrumentId::NONE
             && matches!(word, StatusEffect::Recovered | StatusEffect::Restarted)
         {
-            self.losses.recover(event.source());
+            self.loss_table.recover_feed(event.source());
         }
         let offset = SourceOffset::from_event(event);
         self.visit_listings(venue, instrument, |books, listing_index| {
-            books.apply(listing_index, word, offset)
+            books.apply_status(listing_index, word, offset)
         });
     }
 
     /// Applies a status to a listing.
-    fn apply(&mut self, listing_index: u32, word: StatusEffect, offset: SourceOffset) {
-        let (count, listing) = (self.losses.count, &mut self.listings[listing_index as usize]);
+    fn apply_status(&mut self, listing_index: u32, word: StatusEffect, offset: SourceOffset) {
+        let (count, listing) = (self.loss_table.count, &mut self.listings[listing_index as usize]);
         match word {
             StatusEffect::Stale => Basis::ALL.into_iter().for_each(|basis| listing.mark_lost(basis, offset)),
             StatusEffect::Recovered | StatusEffect::Restarted => {
                 if word == StatusEffect::Restarted {
                     listing.clear(&mut self.store);
                 }
-                (listing.loss_offsets, listing.cleared) = ([None; 3], count);
+                (listing.loss_offsets, listing.cleared_loss) = ([None; 3], count);
                 // A fault of levels or of a best price is cleared only if the venue publishes them again.
-                listing.stale[Basis::Orders as usize] = false;
-                self.losses.cleared += 1;
+                listing.is_stale[Basis::Orders as usize] = false;
+                self.loss_table.clear_count += 1;
             }
             StatusEffect::Halted(halted) => {
                 listing.halted = halted;
                 self.finish_matching(listing_index);
             }
         }
-        self.renew(listing_index, false);
+        self.renew_best_prices(listing_index, false);
     }
 
     /// Puts a listing into a phase. The phase after a close begins with empty books: the remaining orders have expired,
     /// even if the venue did not cancel them.
-    fn enter(&mut self, listing_index: u32, phase: SessionPhase) {
+    fn enter_phase(&mut self, listing_index: u32, phase: SessionPhase) {
         let listing = &mut self.listings[listing_index as usize];
-        let phase_before = std::mem::replace(&mut listing.phase, phase);
+        let phase_before = std::mem::replace(&mut listing.session_phase, phase);
         let has_changed = phase_before != phase;
         if phase != SessionPhase::Halt {
             listing.halted = false;
         }
         if phase_before == SessionPhase::Close && has_changed {
             listing.clear(&mut self.store);
-            listing.cleared = self.losses.count;
-            self.losses.cleared += 1;
+            listing.cleared_loss = self.loss_table.count;
+            self.loss_table.clear_count += 1;
         } else {
             // The matching of an order ends here.
             self.finish_matching(listing_index);
         }
-        self.renew(listing_index, has_changed);
+        self.renew_best_prices(listing_index, has_changed);
     }
 
     fn finish_matching(&mut self, listing_index: u32) {
@@ -288,14 +292,14 @@ impl Books {
     }
 
     /// Finds the best prices of a listing and of its instrument again, and records the changes.
-    fn renew(&mut self, listing_index: u32, phase: bool) {
+    fn renew_best_prices(&mut self, listing_index: u32, phase: bool) {
         let listing = &mut self.listings[listing_index as usize];
         for basis in Basis::ALL {
-            listing.tops[basis as usize] = listing.top_of(&self.store, basis);
+            listing.top_by_basis[basis as usize] = listing.top_of(&self.store, basis);
         }
         let best = choose(listing, self.now, &self.options);
-        let group = listing.group as usize;
-        let consolidated = self.groups[group].renew(&self.listings, self.now, &self.options);
+        let group = listing.instrument_index as usize;
+        let consolidated = self.groups[group].renew_best(&self.listings, self.now, &self.options);
         let listing = ListingId(listing_index);
         let change = BookChange { listing, basis: None, top: false, best, consolidated, phase, fault: None };
         self.changes.push(change);
@@ -318,10 +322,12 @@ impl Books {
     }
 
     /// Records a status for later listings.
-    fn note(&mut self, key: ListingKey, set: impl FnOnce(&mut LatestTradingStatus, u64)) {
-        if self.wide.len() < self.options.listings_max as usize || self.wide.contains_key(&key) {
+    fn note_status(&mut self, key: ListingKey, set: impl FnOnce(&mut LatestTradingStatus, u64)) {
+        if self.latest_status.len() < self.options.listings_max as usize
+            || self.latest_status.contains_key(&key)
+        {
             self.wide_count += 1;
-            set(self.wide.entry(key).or_default(), self.wide_count);
+            set(self.latest_status.entry(key).or_default(), self.wide_count);
         } else {
             self.counters.no_room += 1;
         }
@@ -329,24 +335,25 @@ impl Books {
 
     /// Returns the status of a listing from events before the listing existed.
     pub(crate) fn initial_status(&self, venue: u16, instrument: InstrumentId) -> LatestTradingStatus {
-        let mut last = LatestTradingStatus::default();
+        let mut latest_status = LatestTradingStatus::default();
         for (venue, instrument) in
             [(0, InstrumentId::NONE), (venue, InstrumentId::NONE), (0, instrument), (venue, instrument)]
         {
-            let Some(status) = self.wide.get(&ListingKey { venue, instrument }) else { continue };
-            if status.phase.0 > last.phase.0 {
-                last.phase = status.phase;
+            let Some(status) = self.latest_status.get(&ListingKey { venue, instrument }) else { continue };
+            if status.phase.0 > latest_status.phase.0 {
+                latest_status.phase = status.phase;
             }
-            if status.halted.0 > last.halted.0 {
-                last.halted = status.halted;
+            if status.halted.0 > latest_status.halted.0 {
+                latest_status.halted = status.halted;
             }
-            if status.stale.0 > last.stale.0 {
-                last.stale = status.stale;
+            if status.stale.0 > latest_status.stale.0 {
+                latest_status.stale = status.stale;
             }
         }
         // A phase ends a halt, as it does for an existing listing.
-        last.halted.1 &= last.phase.0 < last.halted.0 || last.phase.1 == SessionPhase::Halt;
-        last
+        latest_status.halted.1 &=
+            latest_status.phase.0 < latest_status.halted.0 || latest_status.phase.1 == SessionPhase::Halt;
+        latest_status
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct MessageLossTable {
     /// The number of the last loss.
     pub count: u64,
     /// Books were cleared or recovered so often.
-    pub cleared: u64,
+    pub clear_count: u64,
     /// Whether a source is [`SourceBookPolicy::Bookless`].
     pub any_bookless: bool,
     /// A part of the tape is missing that had events of any feed. So a source without a definition has also lost
@@ -65,10 +65,10 @@ pub(crate) struct MessageLossTable {
 struct FeedLossState {
     /// Number of the last loss that may concern any book; of any basis, and of orders alone.
     loss_numbers: [u64; 2],
-    /// `cleared` and one more when its books were last marked.
-    marked: [u64; 2],
+    /// `clear_count` and one more when its books were last marked.
+    marked_clears: [u64; 2],
     /// Number of the last missing part of the tape that may concern any book; 0 after a recovery of the whole feed.
-    part: u64,
+    gap_number: u64,
 }
 
 /// Listings of which a loss is remembered by name.
@@ -76,7 +76,7 @@ const NAMED_MAX: usize = 1 << 16;
 
 impl MessageLossTable {
     /// Records that a source belongs to this feed.
-    pub fn define(&mut self, source: u32, feed: &str, kind: SourceBookPolicy) {
+    pub fn define_source(&mut self, source: u32, feed: &str, kind: SourceBookPolicy) {
         let number = match self.by_name.get(feed) {
             Some(number) => *number,
             None => {
@@ -95,7 +95,7 @@ impl MessageLossTable {
         if let Some((feed, _)) = self.sources.get(&source) {
             return *feed;
         }
-        self.define(source, &format!("#{source}"), SourceBookPolicy::Plain);
+        self.define_source(source, &format!("#{source}"), SourceBookPolicy::Plain);
         let feed = self.sources[&source].0;
         if self.any_lost {
             self.lose_part(feed);
@@ -107,7 +107,7 @@ impl MessageLossTable {
     /// the feed are marked already.
     pub fn lose_part(&mut self, feed: u32) -> bool {
         let is_new = self.lose(feed, false);
-        self.feeds[feed as usize].part = self.count;
+        self.feeds[feed as usize].gap_number = self.count;
         is_new
     }
 
@@ -122,7 +122,7 @@ impl MessageLossTable {
 
     /// Returns whether a part of the tape is missing that no recovery of its whole feed followed.
     pub fn lacks_part(&self) -> bool {
-        self.feeds.iter().any(|feed| feed.part > 0)
+        self.feeds.iter().any(|feed| feed.gap_number > 0)
     }
 
     /// Returns the policy for the events of a source.
@@ -134,11 +134,11 @@ impl MessageLossTable {
     /// these books are marked already.
     pub fn lose(&mut self, feed: u32, orders_only: bool) -> bool {
         self.count += 1;
-        let (feed_state, count, mark) = (&mut self.feeds[feed as usize], self.count, self.cleared + 1);
+        let (feed_state, count, mark) = (&mut self.feeds[feed as usize], self.count, self.clear_count + 1);
         let n = usize::from(orders_only);
         feed_state.loss_numbers[n] = count;
-        let is_known = feed_state.marked[n] == mark || feed_state.marked[0] == mark;
-        feed_state.marked[n] = mark;
+        let is_known = feed_state.marked_clears[n] == mark || feed_state.marked_clears[0] == mark;
+        feed_state.marked_clears[n] = mark;
         !is_known
     }
 
@@ -160,14 +160,14 @@ impl MessageLossTable {
     }
 
     /// Returns the number of the last loss of a source's feed that concerns this listing, or 0 if there is no loss.
-    pub fn last(&mut self, source: u32, key: ListingKey, orders: bool) -> u64 {
+    pub fn last_loss(&mut self, source: u32, key: ListingKey, orders: bool) -> u64 {
         if self.count == 0 {
             return 0;
         }
         let feed = self.feed(source);
         let losses = self.feeds[feed as usize];
         if self.kind(source) == SourceBookPolicy::Marked {
-            return losses.part;
+            return losses.gap_number;
         }
         let named_losses =
             [key.venue, 0].map(|v| self.named.get(&(feed, v, key.instrument)).copied().unwrap_or(0));
@@ -183,22 +183,22 @@ impl MessageLossTable {
     }
 
     /// Ends all losses of a feed's books.
-    pub fn recover(&mut self, source: u32) {
-        self.cleared += 1;
+    pub fn recover_feed(&mut self, source: u32) {
+        self.clear_count += 1;
         let feed = self.feed(source);
         let losses = &mut self.feeds[feed as usize];
-        (losses.loss_numbers, losses.part) = ([0; 2], 0);
+        (losses.loss_numbers, losses.gap_number) = ([0; 2], 0);
     }
 }
 
-crate::state::state!(FeedLossState { loss_numbers, marked, part });
+crate::state::state!(FeedLossState { loss_numbers, marked_clears, gap_number });
 crate::state::state!(MessageLossTable {
     sources,
     by_name,
     feeds,
     named,
     count,
-    cleared,
+    clear_count,
     any_bookless,
     any_lost
 });

@@ -43,16 +43,16 @@ pub(crate) struct OrderTerms {
     pub px: i64,
     pub qty: Option<OrderQuantity>,
     /// Whether the order can never enter a queue, or `None` if the event does not say.
-    pub hidden: Option<bool>,
+    pub is_hidden: Option<bool>,
     /// Fields that few events have.
-    pub more: Option<RareOrderFields>,
+    pub rare_fields: Option<RareOrderFields>,
 }
 
 /// Order fields that few events have.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RareOrderFields {
     /// The quantity left of it, whatever the book has.
-    pub left: Option<OrderQuantity>,
+    pub quantity_left: Option<OrderQuantity>,
     /// The largest part of it that is shown.
     pub display: Option<OrderQuantity>,
     /// The quantity by which an amend reduces the remaining quantity. It counts only without a total and without
@@ -72,11 +72,11 @@ impl RareOrderFields {
             Some(qty) => normalize(qty).filter(|q| q.mantissa >= 0).map(Some).ok_or(BookFault::BadQuantity),
             None => Ok(None),
         };
-        let (left, display) = (normalize_option(self.left)?, normalize_option(self.display)?);
+        let (left, display) = (normalize_option(self.quantity_left)?, normalize_option(self.display)?);
         let exp =
             [total, left, display].into_iter().flatten().fold(order.exp(), |exp, q| exp.min(q.exponent));
         if exp != order.exp() {
-            order = finer(order, exp).ok_or(BookFault::BadQuantity)?;
+            order = to_finer(order, exp).ok_or(BookFault::BadQuantity)?;
         }
         if let Some(left) = left {
             order.left = left.units(exp).ok_or(BookFault::BadQuantity)?;
@@ -122,8 +122,8 @@ impl OrderBook {
         oid: OrderId,
         terms: &OrderTerms,
     ) -> OrderResult {
-        let before = self.finish_matching(s, context);
-        self.take_new(s, context, oid, terms).and(before)
+        let matched_before = self.finish_matching(s, context);
+        self.take_new(s, context, oid, terms).and(matched_before)
     }
 
     fn take_new(
@@ -134,7 +134,7 @@ impl OrderBook {
         terms: &OrderTerms,
     ) -> OrderResult {
         let Some(side) = terms.side else { return Err(BookFault::WrongSide) };
-        let known_slot = s.find(context.listing, &oid);
+        let known_slot = s.find_order(context.listing, &oid);
         let Some(total) = terms.qty.and_then(normalize).filter(|q| q.mantissa > 0) else {
             return Err(BookFault::BadQuantity);
         };
@@ -143,12 +143,12 @@ impl OrderBook {
         } else if s.is_full() || self.orders >= context.orders_max {
             return Err(BookFault::OrdersFull);
         }
-        let hidden = terms.hidden.unwrap_or(false);
+        let hidden = terms.is_hidden.unwrap_or(false);
         let mut order =
             StoredOrder::new(oid, context.listing, side, terms.px, hidden).with_exp(total.exponent);
         order.left = total.mantissa;
-        if let Some(more) = &terms.more {
-            order = more.state(order, Some(total))?;
+        if let Some(more_terms) = &terms.rare_fields {
+            order = more_terms.state(order, Some(total))?;
             if order.left <= 0 {
                 return Err(BookFault::BadQuantity);
             }
@@ -156,7 +156,7 @@ impl OrderBook {
         let slot = s.insert(order);
         self.orders += 1;
         self.add_unqueued(s, slot);
-        if let Some(display) = terms.more.and_then(|more| more.display) {
+        if let Some(display) = terms.rare_fields.and_then(|more| more.display) {
             s.set_display(slot, display);
         }
         self.place_order(s, context, slot)?;
@@ -172,14 +172,15 @@ impl OrderBook {
         oid: OrderId,
         terms: &OrderTerms,
     ) -> OrderResult {
-        let known_slot = s.find(context.listing, &oid);
+        let known_slot = s.find_order(context.listing, &oid);
         let before =
             if known_slot == Some(self.matching) { Ok(()) } else { self.finish_matching(s, context) };
         // An order without room was just removed.
-        let Some(slot) = known_slot.filter(|_| before.is_ok() || s.find(context.listing, &oid).is_some())
+        let Some(slot) =
+            known_slot.filter(|_| before.is_ok() || s.find_order(context.listing, &oid).is_some())
         else {
             // An event with the remaining quantity states the complete order.
-            return match terms.more.and_then(|more| more.left) {
+            return match terms.rare_fields.and_then(|more| more.quantity_left) {
                 Some(left) if left.mantissa > 0 => self.take_new(s, context, oid, terms).and(before),
                 Some(left) if left.mantissa == 0 => before,
                 _ => Err(BookFault::UnknownOrder),
@@ -199,12 +200,12 @@ impl OrderBook {
     ) -> OrderResult {
         let mut order = s.orders[slot as usize];
         let (was, was_exp, shown_was) = (order, order.exp(), s.shown_quantity(slot));
-        let states_left = terms.more.is_some_and(|more| more.left.is_some());
+        let states_left = terms.rare_fields.is_some_and(|more| more.quantity_left.is_some());
         let reduced =
-            terms.more.and_then(|more| more.reduced).filter(|_| terms.qty.is_none() && !states_left);
-        if let Some(more) = &terms.more {
+            terms.rare_fields.and_then(|more| more.reduced).filter(|_| terms.qty.is_none() && !states_left);
+        if let Some(more_terms) = &terms.rare_fields {
             let total = terms.qty.map(|qty| normalize(qty).ok_or(BookFault::BadQuantity)).transpose()?;
-            order = more.state(order, total)?;
+            order = more_terms.state(order, total)?;
         }
         if let Some(qty) = terms.qty.filter(|_| !states_left) {
             let Some(total) = normalize(qty) else { return Err(BookFault::BadQuantity) };
@@ -221,7 +222,7 @@ impl OrderBook {
                 return Err(BookFault::BadQuantity);
             };
             if qty.exponent < order.exp() {
-                order = finer(order, qty.exponent).ok_or(BookFault::BadQuantity)?;
+                order = to_finer(order, qty.exponent).ok_or(BookFault::BadQuantity)?;
             }
             let qty = qty.units(order.exp()).ok_or(BookFault::BadQuantity)?;
             order.left = order.left.checked_sub(qty).ok_or(BookFault::BadQuantity)?;
@@ -233,8 +234,8 @@ impl OrderBook {
         if terms.px != Price::NONE.0 {
             order.px = terms.px;
         }
-        order = order.with_hidden(terms.hidden.unwrap_or(order.hidden()));
-        let display = terms.more.and_then(|more| more.display);
+        order = order.with_hidden(terms.is_hidden.unwrap_or(order.hidden()));
+        let display = terms.rare_fields.and_then(|more| more.display);
         // The shown quantity may not grow either.
         let not_more = |was: i64, now: i64| {
             align(was.into(), was_exp, order.exp()).is_some_and(|was| i128::from(now) <= was)
@@ -249,7 +250,7 @@ impl OrderBook {
             && not_more(was.left, order.left)
             && !shows_more;
         if keeps {
-            self.shrink(s, slot, order, display)?;
+            self.shrink_order(s, slot, order, display)?;
         } else {
             self.leave_queue(s, slot);
             if let Some(display) = display {
@@ -274,8 +275,8 @@ impl OrderBook {
         oid: OrderId,
         terms: &OrderTerms,
     ) -> OrderResult {
-        let Some(slot) = s.find(context.listing, &oid) else {
-            let moot = terms.more.is_some_and(|more| more.moot);
+        let Some(slot) = s.find_order(context.listing, &oid) else {
+            let moot = terms.rare_fields.is_some_and(|more| more.moot);
             return if moot { Ok(()) } else { Err(BookFault::UnknownOrder) };
         };
         self.drop_order(s, slot);
@@ -289,7 +290,7 @@ impl OrderBook {
         oid: OrderId,
         terms: &OrderTerms,
     ) -> OrderResult {
-        let Some(slot) = s.find(context.listing, &oid) else { return Err(BookFault::UnknownOrder) };
+        let Some(slot) = s.find_order(context.listing, &oid) else { return Err(BookFault::UnknownOrder) };
         let now = self.take_exec(s, slot, terms);
         let after = self.settle_matching(s, context);
         now.and(after)
@@ -301,7 +302,7 @@ impl OrderBook {
             return Err(BookFault::BadQuantity);
         };
         if qty.exponent != order.exp() {
-            order = finer(order, qty.exponent.min(order.exp())).ok_or(BookFault::BadQuantity)?;
+            order = to_finer(order, qty.exponent.min(order.exp())).ok_or(BookFault::BadQuantity)?;
         }
         let more = qty.units(order.exp());
         let (left, executed) = match more {
@@ -312,7 +313,7 @@ impl OrderBook {
             Some(left) if left > 0 => {
                 order.left = left;
                 order.done = executed.ok_or(BookFault::BadQuantity)?;
-                self.shrink(s, slot, order, None)?;
+                self.shrink_order(s, slot, order, None)?;
             }
             _ => self.drop_order(s, slot),
         }
@@ -325,7 +326,7 @@ impl OrderBook {
     /// Lets all orders go.
     pub fn clear(&mut self, s: &mut OrderStore) {
         while let Some(queue_index) = self.sides.iter().find_map(PriceLadder::last) {
-            self.drop_order(s, s.queues[queue_index as usize].head);
+            self.drop_order(s, s.queues[queue_index as usize].first_slot);
         }
         while self.unqueued_head != NONE {
             self.drop_order(s, self.unqueued_head);
@@ -382,14 +383,16 @@ impl OrderBook {
         px: i64,
     ) -> impl Iterator<Item = &'a StoredOrder> {
         let ladder = &self.sides[side as usize];
-        let head =
-            ladder.find(price_key(side, px)).ok().map(|index| s.queues[ladder.val(index) as usize].head);
-        chain(s, head.unwrap_or(NONE))
+        let head = ladder
+            .find(price_key(side, px))
+            .ok()
+            .map(|index| s.queues[ladder.val(index) as usize].first_slot);
+        chain_orders(s, head.unwrap_or(NONE))
     }
 
     /// Returns the orders that are in no queue, latest first.
     pub fn unqueued_orders<'a>(&'a self, s: &'a OrderStore) -> impl Iterator<Item = &'a StoredOrder> {
-        chain(s, self.unqueued_head)
+        chain_orders(s, self.unqueued_head)
     }
 
     /// Puts an order from aside into its queue.
@@ -398,7 +401,7 @@ impl OrderBook {
         if order.hidden() || order.px == Price::NONE.0 {
             return Ok(());
         }
-        if context.continuous && self.meets(order) {
+        if context.continuous && self.meets_other_side(order) {
             self.matching = slot;
             return Ok(());
         }
@@ -407,7 +410,7 @@ impl OrderBook {
 
     /// Returns whether the other side has a price at which the order can be executed.
     #[inline]
-    fn meets(&self, order: &StoredOrder) -> bool {
+    fn meets_other_side(&self, order: &StoredOrder) -> bool {
         let opposite_side = order.side().opposite();
         self.sides[opposite_side as usize]
             .best_key()
@@ -417,7 +420,7 @@ impl OrderBook {
     /// Ends the matching when nothing is left to meet.
     #[inline]
     fn settle_matching(&mut self, s: &mut OrderStore, context: &OrderBookContext) -> OrderResult {
-        if self.matching != NONE && !self.meets(&s.orders[self.matching as usize]) {
+        if self.matching != NONE && !self.meets_other_side(&s.orders[self.matching as usize]) {
             return self.finish_matching(s, context);
         }
         Ok(())
@@ -437,7 +440,7 @@ impl OrderBook {
     fn join_queue(&mut self, s: &mut OrderStore, context: &OrderBookContext, slot: u32) -> OrderResult {
         let order = s.orders[slot as usize];
         let side = order.side();
-        if order.exp() < self.scale && !self.refine(s, order.exp()) {
+        if order.exp() < self.scale && !self.refine_scale(s, order.exp()) {
             self.drop_order(s, slot);
             return Err(BookFault::BadQuantity);
         }
@@ -454,7 +457,7 @@ impl OrderBook {
                     self.drop_order(s, slot);
                     return Err(BookFault::BadQuantity);
                 };
-                let tail = std::mem::replace(&mut queue.tail, slot);
+                let tail = std::mem::replace(&mut queue.last_slot, slot);
                 queue.units = sum;
                 queue.orders += 1;
                 self.remove_unqueued(s, slot);
@@ -467,8 +470,13 @@ impl OrderBook {
                 return Err(BookFault::LevelsFull);
             }
             Err(index) => {
-                let level =
-                    s.open_queue(PriceQueue { units, px: order.px, head: slot, tail: slot, orders: 1 });
+                let level = s.open_queue(PriceQueue {
+                    units,
+                    px: order.px,
+                    first_slot: slot,
+                    last_slot: slot,
+                    orders: 1,
+                });
                 self.sides[side as usize].insert(index, price_key(side, order.px), level);
                 self.remove_unqueued(s, slot);
                 (s.orders[slot as usize].prev, s.orders[slot as usize].next) = (NONE, NONE);
@@ -482,13 +490,13 @@ impl OrderBook {
     /// Takes an order out of its queue and puts it aside; nothing when it is aside.
     fn leave_queue(&mut self, s: &mut OrderStore, slot: u32) {
         if s.orders[slot as usize].level != NONE {
-            self.unlink(s, slot);
+            self.unlink_order(s, slot);
             self.add_unqueued(s, slot);
         }
     }
 
     /// Takes over the reduced quantities of an order, which keeps its place.
-    fn shrink(
+    fn shrink_order(
         &mut self,
         s: &mut OrderStore,
         slot: u32,
@@ -496,7 +504,7 @@ impl OrderBook {
         display: Option<OrderQuantity>,
     ) -> OrderResult {
         let was = s.orders[slot as usize];
-        if was.level != NONE && to.exp() < self.scale && !self.refine(s, to.exp()) {
+        if was.level != NONE && to.exp() < self.scale && !self.refine_scale(s, to.exp()) {
             return Err(BookFault::BadQuantity);
         }
         let shown_was = s.shown_quantity(slot);
@@ -518,7 +526,7 @@ impl OrderBook {
         if s.orders[slot as usize].level == NONE {
             self.remove_unqueued(s, slot);
         } else {
-            self.unlink(s, slot);
+            self.unlink_order(s, slot);
         }
         if self.matching == slot {
             self.matching = NONE;
@@ -527,7 +535,7 @@ impl OrderBook {
         s.remove(slot);
     }
 
-    fn unlink(&mut self, s: &mut OrderStore, slot: u32) {
+    fn unlink_order(&mut self, s: &mut OrderStore, slot: u32) {
         let (order, shown_units) = (s.orders[slot as usize], s.shown_quantity(slot));
         let queue = &mut s.queues[order.level as usize];
         queue.orders -= 1;
@@ -540,11 +548,11 @@ impl OrderBook {
         } else {
             queue.units -= align(shown_units.into(), order.exp(), self.scale).unwrap_or(0);
             match order.prev {
-                NONE => queue.head = order.next,
+                NONE => queue.first_slot = order.next,
                 prev => s.orders[prev as usize].next = order.next,
             }
             match order.next {
-                NONE => queue.tail = order.prev,
+                NONE => queue.last_slot = order.prev,
                 next => s.orders[next as usize].prev = order.prev,
             }
         }
@@ -552,12 +560,12 @@ impl OrderBook {
     }
 
     fn add_unqueued(&mut self, s: &mut OrderStore, slot: u32) {
-        let first = std::mem::replace(&mut self.unqueued_head, slot);
-        if first != NONE {
-            s.orders[first as usize].prev = slot;
+        let old_head = std::mem::replace(&mut self.unqueued_head, slot);
+        if old_head != NONE {
+            s.orders[old_head as usize].prev = slot;
         }
         let order = &mut s.orders[slot as usize];
-        (order.prev, order.next, order.level) = (NONE, first, NONE);
+        (order.prev, order.next, order.level) = (NONE, old_head, NONE);
     }
 
     fn remove_unqueued(&mut self, s: &mut OrderStore, slot: u32) {
@@ -573,7 +581,7 @@ impl OrderBook {
 
     /// Turns all levels to a finer power; false, and nothing has happened, when one does not fit.
     #[cold]
-    fn refine(&mut self, s: &mut OrderStore, scale: i8) -> bool {
+    fn refine_scale(&mut self, s: &mut OrderStore, scale: i8) -> bool {
         let all = || self.sides.iter().flat_map(PriceLadder::iter);
         if all().any(|queue_index| align(s.queues[queue_index as usize].units, self.scale, scale).is_none()) {
             return false;
@@ -589,13 +597,13 @@ impl OrderBook {
 
 /// Converts the order's quantities to a finer exponent, or returns `None` if they do not fit.
 #[cold]
-fn finer(mut order: StoredOrder, exp: i8) -> Option<StoredOrder> {
-    let fits = |m: i64| align(m.into(), order.exp(), exp).and_then(|m| i64::try_from(m).ok());
-    (order.left, order.done) = (fits(order.left)?, fits(order.done)?);
+fn to_finer(mut order: StoredOrder, exp: i8) -> Option<StoredOrder> {
+    let fits_exponent = |m: i64| align(m.into(), order.exp(), exp).and_then(|m| i64::try_from(m).ok());
+    (order.left, order.done) = (fits_exponent(order.left)?, fits_exponent(order.done)?);
     Some(order.with_exp(exp))
 }
 
-fn chain(s: &OrderStore, head: u32) -> impl Iterator<Item = &StoredOrder> {
+fn chain_orders(s: &OrderStore, head: u32) -> impl Iterator<Item = &StoredOrder> {
     let mut slot = head;
     std::iter::from_fn(move || {
         let order = s.orders.get(slot as usize)?;

@@ -82,7 +82,7 @@ impl BookSide {
     }
 
     /// Finds the last level that is no better than `key`.
-    fn find(&self, side: Side, key: i64) -> Option<usize> {
+    fn find_level(&self, side: Side, key: i64) -> Option<usize> {
         const NEAR: usize = 8;
         let no_better = |r: &StoredLevel| price_key(side, r.px) <= key;
         // From the touch, where most changes are.
@@ -199,11 +199,11 @@ impl LevelBook {
             LevelAction::Clear | LevelAction::Set => return None,
             LevelAction::Add => {
                 let rung = StoredLevel { px: change.px, qty: change.qty?, orders: change.orders };
-                (rung, self.add(side, depth, rung, levels_max)?)
+                (rung, self.add_level(side, depth, rung, levels_max)?)
             }
             LevelAction::Change => {
                 let rung = StoredLevel { px: change.px, qty: change.qty?, orders: change.orders };
-                (rung, self.change(side, depth, rung)?)
+                (rung, self.change_level(side, depth, rung)?)
             }
         };
         Some(LevelChangeOutcome { depth, level, fault: (!is_sorted).then_some(BookFault::UnsortedLevel) })
@@ -224,7 +224,13 @@ impl LevelBook {
     /// neighbours. Returns `None` and changes nothing if more work is needed, such as for an invalid depth or a full
     /// side. [`LevelBook::apply`] then handles it.
     #[inline(always)]
-    pub fn add(&mut self, side: Side, depth: u32, rung: StoredLevel, levels_max: DepthLimit) -> Option<bool> {
+    pub fn add_level(
+        &mut self,
+        side: Side,
+        depth: u32,
+        rung: StoredLevel,
+        levels_max: DepthLimit,
+    ) -> Option<bool> {
         let half = &mut self.sides[side as usize];
         let rungs = &mut half.rungs;
         if depth == 0 || !rung.is_whole() || rungs.len() >= levels_max.get() {
@@ -232,17 +238,17 @@ impl LevelBook {
         }
         let index = (rungs.len() + 1).checked_sub(depth as usize)?;
         rungs.push(rung);
-        let moved = &mut rungs[index..];
-        for n in (1..moved.len()).rev() {
-            moved[n] = moved[n - 1];
+        let moved_rungs = &mut rungs[index..];
+        for n in (1..moved_rungs.len()).rev() {
+            moved_rungs[n] = moved_rungs[n - 1];
         }
-        moved[0] = rung;
+        moved_rungs[0] = rung;
         Some(half.is_sorted_at(side, index))
     }
 
     /// Puts a whole level in the place of another one; as [`LevelBook::add`].
     #[inline(always)]
-    pub fn change(&mut self, side: Side, depth: u32, rung: StoredLevel) -> Option<bool> {
+    pub fn change_level(&mut self, side: Side, depth: u32, rung: StoredLevel) -> Option<bool> {
         let half = &mut self.sides[side as usize];
         if depth == 0 || !rung.is_whole() {
             return None;
@@ -319,7 +325,7 @@ fn by_price(
     if change.px == Price::NONE.0 {
         return LevelChangeOutcome::without_level(Some(BookFault::BadLevel));
     }
-    let nearest_index = half.find(side, price_key(side, change.px));
+    let nearest_index = half.find_level(side, price_key(side, change.px));
     let rungs = &mut half.rungs;
     let match_index = nearest_index.filter(|&index| rungs[index].px == change.px);
     let (depth, level) = match (match_index, rung) {

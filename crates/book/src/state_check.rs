@@ -19,13 +19,15 @@ use unitape_model::num::EXPONENT_MAX;
 impl Books {
     /// Returns whether all slots, counts and sums agree.
     pub(crate) fn is_consistent(&self) -> bool {
-        self.has_consistent_orders().is_some() && self.has_consistent_groups() && self.losses.is_consistent()
+        self.has_consistent_orders().is_some()
+            && self.has_consistent_groups()
+            && self.loss_table.is_consistent()
     }
 
     fn has_consistent_orders(&self) -> Option<()> {
         let mut slots = SlotSet::of_free(&self.store)?;
         for (listing_index, listing) in self.listings.iter().enumerate() {
-            slots.visit(&self.store, u32::try_from(listing_index).ok()?, &listing.orders)?;
+            slots.visit_book(&self.store, u32::try_from(listing_index).ok()?, &listing.orders)?;
         }
         slots.are_all_met().then_some(())
     }
@@ -34,7 +36,7 @@ impl Books {
     /// key may be there twice.
     fn has_consistent_groups(&self) -> bool {
         let is_member = |listing: &ListingBooks, listing_index: u32| {
-            let group = self.groups.get(listing.group as usize);
+            let group = self.groups.get(listing.instrument_index as usize);
             group.is_some_and(|group| {
                 group.instrument == listing.instrument
                     && group.listings.binary_search(&listing_index).is_ok() != listing.consolidated
@@ -46,7 +48,7 @@ impl Books {
         members_rise
             && members == self.listings.iter().filter(|listing| !listing.consolidated).count()
             && self.listings.iter().zip(0..).all(|(listing, listing_index)| is_member(listing, listing_index))
-            && self.index.len() == self.listings.len()
+            && self.listing_index.len() == self.listings.len()
             && self.group_index.len() == self.groups.len()
             && self.listings.len() <= self.options.listings_max as usize
     }
@@ -70,7 +72,7 @@ impl SlotSet {
     }
 
     /// Visits the slots of a book and compares their contents with each other.
-    fn visit(&mut self, store: &OrderStore, listing: u32, book: &OrderBook) -> Option<()> {
+    fn visit_book(&mut self, store: &OrderStore, listing: u32, book: &OrderBook) -> Option<()> {
         let mut orders = 0;
         for side in Side::BOTH {
             let ladder = book.ladder(side);
@@ -79,20 +81,20 @@ impl SlotSet {
                 mark_met(&mut self.queues, level)?;
                 let queue = &store.queues[level as usize];
                 let mut units = 0i128;
-                let (count, last) = self.walk(store, listing, queue.head, |slot, order| {
+                let (count, last) = self.walk_chain(store, listing, queue.first_slot, |slot, order| {
                     let shown_units = align(store.shown_quantity(slot).into(), order.exp(), book.scale())?;
                     units = units.checked_add(shown_units)?;
                     (order.level == level && order.side() == side && order.px == queue.px).then_some(())
                 })?;
                 let actual = (key, last, count, units);
-                (actual == (price_key(side, queue.px), queue.tail, queue.orders, queue.units))
+                (actual == (price_key(side, queue.px), queue.last_slot, queue.orders, queue.units))
                     .then_some(())?;
                 (count > 0).then_some(())?;
                 orders += count;
             }
         }
         let mut has_matching = book.matching() == NONE;
-        let (unqueued_count, _) = self.walk(store, listing, book.first_unqueued(), |slot, order| {
+        let (unqueued_count, _) = self.walk_chain(store, listing, book.first_unqueued(), |slot, order| {
             has_matching |= slot == book.matching();
             (order.level == NONE).then_some(())
         })?;
@@ -100,7 +102,7 @@ impl SlotSet {
     }
 
     /// Walks the orders of a chain. Returns their number and the last order.
-    fn walk(
+    fn walk_chain(
         &mut self,
         store: &OrderStore,
         listing: u32,

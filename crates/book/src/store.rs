@@ -106,8 +106,8 @@ pub(crate) struct PriceQueue {
     /// In 10^scale of its book.
     pub units: i128,
     pub px: i64,
-    pub head: u32,
-    pub tail: u32,
+    pub first_slot: u32,
+    pub last_slot: u32,
     pub orders: u32,
 }
 
@@ -150,7 +150,7 @@ impl OrderStore {
 
     /// Looks up the slot of an order.
     #[inline]
-    pub fn find(&self, listing: u32, oid: &OrderId) -> Option<u32> {
+    pub fn find_order(&self, listing: u32, oid: &OrderId) -> Option<u32> {
         let orders = &self.orders;
         let is_same = |&slot: &u32| {
             let order = &orders[slot as usize];
@@ -202,7 +202,7 @@ impl OrderStore {
     /// Makes the view of an order that users see.
     pub fn view(&self, order: &StoredOrder) -> OrderView {
         let (left, exp) = (order.left, order.exp());
-        let slot = || self.find(order.listing(), &order.oid);
+        let slot = || self.find_order(order.listing(), &order.oid);
         let shown_units = if order.is_partly_shown() {
             slot().map_or(left, |slot| self.shown_quantity(slot))
         } else {
@@ -215,7 +215,7 @@ impl OrderStore {
             left: qty::decimal(left, exp),
             visible_qty: qty::decimal(shown_units, exp),
             executed_qty: qty::decimal(order.done, exp),
-            queued: order.level != NONE,
+            is_queued: order.level != NONE,
         }
     }
 
@@ -263,18 +263,18 @@ impl OrderStore {
 
 #[inline]
 fn hash(hasher: &DefaultHashBuilder, listing: u32, oid: &OrderId) -> u64 {
-    let [a, b, c] = words(&oid.0);
+    let [a, b, c] = split_words(&oid.0);
     hasher.hash_one((a, b, c, listing))
 }
 
 /// Splits the 24 bytes into three words.
 #[inline]
-fn words(bytes: &[u8; 24]) -> [u64; 3] {
+fn split_words(bytes: &[u8; 24]) -> [u64; 3] {
     [0, 8, 16].map(|offset| u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes")))
 }
 
 crate::state::state!(StoredOrder { oid, px, left, done, prev, next, level, tags });
-crate::state::state!(PriceQueue { units, px, head, tail, orders });
+crate::state::state!(PriceQueue { units, px, first_slot, last_slot, orders });
 
 impl OrderStore {
     /// Puts the slabs into bytes, slot by slot.

@@ -18,7 +18,7 @@ pub struct TapeBooks {
     /// The number of venues among which the venue for all venues was looked up.
     venues: u32,
     /// Losses of listings whose names no definition has given yet.
-    unnamed: Vec<UnresolvedLoss>,
+    unnamed_losses: Vec<UnresolvedLoss>,
     /// Instruments and venues among which these were looked for.
     name_counts: [u32; 2],
 }
@@ -44,8 +44,13 @@ impl TapeBooks {
 
     /// Makes empty books with names that are already known. A tape whose first segments are gone needs these names.
     pub fn with_names(options: BookOptions, names: DefinitionTable) -> Self {
-        let mut this =
-            Self { names, books: Books::new(options), venues: 0, unnamed: Vec::new(), name_counts: [0; 2] };
+        let mut this = Self {
+            names,
+            books: Books::new(options),
+            venues: 0,
+            unnamed_losses: Vec::new(),
+            name_counts: [0; 2],
+        };
         let sources: Vec<u32> = this.names.sources().map(|(id, _)| id).collect();
         sources.into_iter().for_each(|id| this.define_source(id));
         this
@@ -79,7 +84,7 @@ impl TapeBooks {
         if event.kind() == EventKind::Quarantine {
             return Ok(self.on_quarantine(&event));
         }
-        if !self.unnamed.is_empty() {
+        if !self.unnamed_losses.is_empty() {
             self.name_losses();
         }
         Ok(self.books.on_event(&event))
@@ -107,8 +112,8 @@ impl TapeBooks {
         for (name, json) in event.unmapped_fields() {
             match name {
                 "books" if json == "false" => return &[],
-                "instr" => instrument = unquoted(json),
-                "venue" => venue = unquoted(json),
+                "instr" => instrument = decode_name(json),
+                "venue" => venue = decode_name(json),
                 _ => {}
             }
         }
@@ -120,9 +125,9 @@ impl TapeBooks {
                 self.books.on_loss(event, u16::try_from(venue).ok(), Some(InstrumentId(instrument)))
             }
             // It has no book. The first event of an instrument comes after its definitions.
-            _ if self.unnamed.len() < UNNAMED_MAX => {
+            _ if self.unnamed_losses.len() < UNNAMED_MAX => {
                 let instrument = instrument.unwrap_or_default();
-                self.unnamed.push(UnresolvedLoss { instrument, venue, frame: event.bytes().into() });
+                self.unnamed_losses.push(UnresolvedLoss { instrument, venue, frame: event.bytes().into() });
                 &[]
             }
             _ => self.books.on_loss(event, None, None),
@@ -136,7 +141,7 @@ impl TapeBooks {
             instrument.is_none_or(|name| name == loss.instrument)
                 && venue.is_none_or(|name| loss.venue.as_deref().is_none_or(|venue| venue == name))
         };
-        let unnamed = self.unnamed.iter().filter(is_chosen).count() as u64;
+        let unnamed = self.unnamed_losses.iter().filter(is_chosen).count() as u64;
         let id = |kind, name: Option<&[u8]>| name.map(|name| self.names.get(kind, name));
         match (id(NameKind::Instrument, instrument), id(NameKind::Venue, venue)) {
             // A name that the tape does not have.
@@ -155,7 +160,7 @@ impl TapeBooks {
             return;
         }
         self.name_counts = name_counts;
-        let mut losses = std::mem::take(&mut self.unnamed);
+        let mut losses = std::mem::take(&mut self.unnamed_losses);
         losses.retain(|loss| {
             let Some(instrument) = self.names.get(NameKind::Instrument, &loss.instrument) else {
                 return true;
@@ -166,7 +171,7 @@ impl TapeBooks {
             self.books.on_loss(&event, venue, Some(InstrumentId(instrument)));
             false
         });
-        self.unnamed = losses;
+        self.unnamed_losses = losses;
     }
 
     #[cold]
@@ -180,20 +185,20 @@ impl TapeBooks {
 }
 
 /// Decodes a JSON string as unitape writes names.
-fn unquoted(json: &str) -> Option<Vec<u8>> {
+fn decode_name(json: &str) -> Option<Vec<u8>> {
     let text = json.strip_prefix('"')?.strip_suffix('"')?;
     let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.chars();
-    while let Some(c) = rest.next() {
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
         let c = match c {
-            '\\' => match rest.next()? {
+            '\\' => match characters.next()? {
                 'b' => '\u{8}',
                 't' => '\t',
                 'n' => '\n',
                 'f' => '\u{c}',
                 'r' => '\r',
                 'u' => {
-                    let digits: String = rest.by_ref().take(4).collect();
+                    let digits: String = characters.by_ref().take(4).collect();
                     char::from_u32(u32::from_str_radix(&digits, 16).ok()?)?
                 }
                 other => other,
@@ -212,7 +217,7 @@ impl TapeBooks {
     pub fn encode_state(&self, out: &mut Vec<u8>) {
         self.books.encode(out);
         self.venues.encode(out);
-        self.unnamed.encode(out);
+        self.unnamed_losses.encode(out);
         self.name_counts.encode(out);
         NameKind::ALL.map(|dict| self.names.len(dict)).encode(out);
     }
@@ -226,7 +231,7 @@ impl TapeBooks {
             names,
             books,
             venues: State::decode(&mut input)?,
-            unnamed: State::decode(&mut input)?,
+            unnamed_losses: State::decode(&mut input)?,
             name_counts: State::decode(&mut input)?,
         };
         let counts: [u32; NameKind::COUNT] = State::decode(&mut input)?;

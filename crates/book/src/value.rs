@@ -219,7 +219,7 @@ pub struct OrderView {
     pub executed_qty: Decimal,
     /// Whether the order is in the queue of its price. Orders for immediate execution, stop orders, orders without a
     /// price and an order that is being matched are in no queue.
-    pub queued: bool,
+    pub is_queued: bool,
 }
 
 /// An order id as a key: its 24 bytes in an event. A longer id has a mark with which no id in the fixed part begins,
@@ -282,7 +282,7 @@ impl State for SessionPhase {
 
     fn decode(input: &mut &[u8]) -> Option<Self> {
         let number = u8::decode(input)?;
-        let all = [
+        let flag_names = [
             SessionPhase::Unknown,
             SessionPhase::Pre,
             SessionPhase::Open,
@@ -291,6 +291,6 @@ impl State for SessionPhase {
             SessionPhase::Halt,
             SessionPhase::Close,
         ];
-        all.into_iter().find(|phase| *phase as u8 == number)
+        flag_names.into_iter().find(|phase| *phase as u8 == number)
     }
 }

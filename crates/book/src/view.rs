@@ -51,7 +51,7 @@ impl<'a> ListingView<'a> {
 
     /// Returns the phase of the market session.
     pub fn phase(self) -> SessionPhase {
-        self.inner().phase
+        self.inner().session_phase
     }
 
     /// Returns whether the venue matches orders as they arrive: the phase is continuous and trading is not halted.
@@ -62,7 +62,7 @@ impl<'a> ListingView<'a> {
     /// Returns the basis of the best price now. Returns `None` before the first price and after the close.
     pub fn basis(self) -> Option<Basis> {
         let options = &self.books.options;
-        self.inner().choose(&options.prefer, self.books.now, options.stale_after_ns)
+        self.inner().choose(&options.basis_order, self.books.now, options.stale_after_ns)
     }
 
     /// Returns the best prices of the first basis in [`crate::BookOptions::prefer`] that has data and is not stale.
@@ -86,7 +86,7 @@ impl<'a> ListingView<'a> {
 
     /// Returns the counts of impossible statements in the listing's events.
     pub fn faults(self) -> &'a BookFaultCounts {
-        &self.inner().faults
+        &self.inner().fault_counts
     }
 
     /// Counts how often the best prices became crossed or locked in continuous trading.
@@ -97,7 +97,7 @@ impl<'a> ListingView<'a> {
     /// Counts the comparisons of the venue's published best prices with its book of orders, and the comparisons that
     /// differed. A comparison is made in continuous trading, while the book is not stale.
     pub fn published_checks(self) -> (u64, u64) {
-        (self.inner().checked, self.inner().differs)
+        (self.inner().checked_events, self.inner().differs)
     }
 }
 
@@ -113,7 +113,7 @@ impl<'a> BookView<'a> {
 
     /// Returns the best bid and offer.
     pub fn bbo(self) -> Bbo {
-        let top = self.inner().tops[self.basis as usize];
+        let top = self.inner().top_by_basis[self.basis as usize];
         let level = |side: Side, touch: TouchLevel| match self.basis {
             // Only this one counts orders, and only its level knows how many.
             Basis::Orders | Basis::Levels => self.levels(side).next(),
@@ -127,7 +127,7 @@ impl<'a> BookView<'a> {
     pub fn marks(self) -> QuoteFlags {
         let (listing, options) = (self.inner(), &self.books.options);
         let stale = listing.is_stale(self.basis, self.books.now, options.stale_after_ns);
-        let marks = listing.marks().union(marks_of(&listing.tops[self.basis as usize]));
+        let marks = listing.marks().union(marks_of(&listing.top_by_basis[self.basis as usize]));
         if stale { marks.union(QuoteFlags::STALE) } else { marks }
     }
 
@@ -142,7 +142,7 @@ impl<'a> BookView<'a> {
         match self.basis {
             Basis::Orders => listing.orders.levels(side),
             Basis::Levels => listing.levels.levels(side),
-            Basis::Bbo => usize::from(listing.published[side as usize].is_some()),
+            Basis::Bbo => usize::from(listing.published_sides[side as usize].is_some()),
         }
     }
 
@@ -152,7 +152,7 @@ impl<'a> BookView<'a> {
         let pick = |basis| self.basis == basis;
         let orders = pick(Basis::Orders).then(|| listing.orders.queues(store, side));
         let levels = pick(Basis::Levels).then(|| listing.levels.iter(side));
-        let bbo = listing.published[side as usize].as_ref().filter(|_| pick(Basis::Bbo));
+        let bbo = listing.published_sides[side as usize].as_ref().filter(|_| pick(Basis::Bbo));
         let of_queue = |(queue, scale): (&crate::store::PriceQueue, i8)| PriceLevel {
             px: Price(queue.px),
             qty: qty::amount(queue.units, scale),
@@ -193,7 +193,8 @@ impl<'a> BookView<'a> {
 
     /// Looks up a live order.
     pub fn order(self, oid: &OrderId) -> Option<OrderView> {
-        let slot = self.books.store.find(self.listing_index, oid).filter(|_| self.basis == Basis::Orders)?;
+        let slot =
+            self.books.store.find_order(self.listing_index, oid).filter(|_| self.basis == Basis::Orders)?;
         Some(self.books.store.view(&self.books.store.orders[slot as usize]))
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct CallbackTable {
     /// By product: the routes of all its instruments, or `None` while they are unknown.
     of_products: Vec<Option<Vec<u32>>>,
     changes: Vec<LevelChange>,
-    text: String,
+    refusal_text: String,
 }
 
 #[derive(Debug)]
@@ -154,8 +154,8 @@ impl Listener for CallbackTable {
     }
 
     fn on_refused(&mut self, context: &EventContext<'_>, refusal: &RefusedInput<'_>) {
-        let mut text = std::mem::take(&mut self.text);
+        let mut text = std::mem::take(&mut self.refusal_text);
         self.call_all(&MarketRecord::refused(context, refusal, &mut text));
-        self.text = text;
+        self.refusal_text = text;
     }
 }

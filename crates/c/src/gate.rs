@@ -49,7 +49,7 @@ pub struct GateStanding {
 
 impl From<unitape_tape::GateDrops> for Dropped {
     fn from(dropped: unitape_tape::GateDrops) -> Self {
-        let unitape_tape::GateDrops { count, bytes, first, last } = dropped;
+        let unitape_tape::GateDrops { count, bytes, first_position: first, last_position: last } = dropped;
         Self { count, bytes, first: first.0, last: last.0 }
     }
 }
@@ -58,8 +58,8 @@ impl From<unitape_tape::GateStatus> for GateStanding {
     fn from(gate: unitape_tape::GateStatus) -> Self {
         Self {
             position: gate.position.0,
-            dropped: gate.dropped.into(),
-            waits: gate.waits,
+            dropped: gate.drops.into(),
+            waits: gate.wait_count,
             alive: gate.alive.into(),
             reserved: 0,
         }
@@ -107,7 +107,7 @@ pub(crate) unsafe fn read(gates: *const Gate, count: u64) -> Result<Vec<unitape_
         // SAFETY: null or a C string, by the contract of `read`.
         let reader = unsafe { Input::from_c(gate.reader) }.word("reader")?.to_owned();
         let (ahead_bytes, required) = (gate.ahead_bytes, gate.required == 1);
-        Ok(unitape_tape::Gate { reader, ahead_bytes, policy, required })
+        Ok(unitape_tape::Gate { reader, ahead_bytes, policy, holds_when_absent: required })
     };
     gates.iter().map(read_gate).collect()
 }

@@ -136,8 +136,8 @@ exported! {
     fn unitape_handler_open(config: Input<c_char>, handle: Output<*mut Handle<OpenHandler>>) -> i32 {
         let config = config.path("config")?;
         handle.require("the place for the handler")?;
-        let opened = OpenHandler { handler: Handler::open(config)?, callbacks: CallbackTable::default() };
-        handle.write(Handle::give(opened));
+        let open_handler = OpenHandler { handler: Handler::open(config)?, callbacks: CallbackTable::default() };
+        handle.write(Handle::give(open_handler));
         Ok(0)
     }
 
@@ -172,10 +172,10 @@ exported! {
         let subscription = subscription_of(what, &name)?;
         handle.with(|handle| {
             handle.handler.unsubscribe(&subscription);
-            let before = handle.callbacks.subscribed.len();
+            let old_count = handle.callbacks.subscribed.len();
             handle.callbacks.subscribed.retain(|s| s.subscription != subscription);
             handle.callbacks.forget_routes();
-            Ok((before - handle.callbacks.subscribed.len()) as i32)
+            Ok((old_count - handle.callbacks.subscribed.len()) as i32)
         })
     }
 
@@ -201,11 +201,11 @@ exported! {
         let address = address.word("address")?;
         // SAFETY: by unitape_handler.h, `bytes` has `length` bytes.
         let payload = unsafe { bytes.bytes(length) }?;
-        let to: SocketAddr = address.parse().map_err(|_| {
+        let receiver: SocketAddr = address.parse().map_err(|_| {
             Error::Argument(format!("`{address}` is no address and port, as 224.0.50.1:59001"))
         })?;
         handle.with(|handle| {
-            let packet = Packet { to, ts_recv: UnixNanos(ts_recv), position: 0, payload };
+            let packet = Packet { to: receiver, ts_recv: UnixNanos(ts_recv), position: 0, payload };
             handle.handler.packet(packet, &mut handle.callbacks);
             Ok(0)
         })

@@ -133,7 +133,7 @@ unsafe fn read(options: *const Options) -> Result<unitape_tape::WriterOptions, E
     };
     if c_options.sync_bytes > 0 || c_options.sync_interval_ns > 0 {
         let or_never = |value: u64| if value == 0 { u64::MAX } else { value };
-        options.sync = SyncPolicy::Every {
+        options.sync_policy = SyncPolicy::Every {
             bytes: or_never(c_options.sync_bytes),
             interval: Duration::from_nanos(or_never(c_options.sync_interval_ns)),
         };
@@ -146,7 +146,7 @@ unsafe fn read(options: *const Options) -> Result<unitape_tape::WriterOptions, E
     options.retention.days = set(c_options.retain_days).map(days).transpose()?;
     options.retention.hold_for_cursors = set(c_options.retain_cursor_bytes);
     if let Some(notice) = set(c_options.retain_notice_ns) {
-        options.retention.notice = Duration::from_nanos(notice);
+        options.retention.notice_period = Duration::from_nanos(notice);
     }
     if c_options.flags & !(TRUNCATE_DAMAGE | NO_PREFAULT) != 0 {
         return Err(Error::Argument(format!("flags {:#x} are unknown", c_options.flags)));
@@ -252,7 +252,10 @@ mod tests {
         let policies =
             [wait(Duration::from_nanos(7)), wait(Duration::from_secs(1)), unitape_tape::GatePolicy::Drop];
         for (gate, policy) in gates.iter().zip(policies) {
-            assert_eq!((gate.reader.as_str(), gate.ahead_bytes, gate.required), ("risk", 4096, true));
+            assert_eq!(
+                (gate.reader.as_str(), gate.ahead_bytes, gate.holds_when_absent),
+                ("risk", 4096, true)
+            );
             assert_eq!(gate.policy, policy);
         }
         assert_eq!((gates.len(), read(&good, 0).unwrap().gates.len()), (3, 0));
@@ -284,7 +287,7 @@ mod tests {
         let options = read(good).unwrap();
         assert_eq!(options.backing, Backing::Hot { dir: None, window_segments: 4 });
         assert_eq!(
-            options.sync,
+            options.sync_policy,
             SyncPolicy::Every { bytes: 1 << 20, interval: Duration::from_nanos(u64::MAX) }
         );
         for bad in [

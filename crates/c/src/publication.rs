@@ -108,8 +108,8 @@ exported! {
     ) -> i32 {
         let publication = handle.free()?;
         // SAFETY: by unitape.h, `bytes` has `length` bytes.
-        let start = publication.offer(topic, unsafe { bytes.bytes(length) }?)?;
-        position.write(start.0);
+        let message_position = publication.offer(topic, unsafe { bytes.bytes(length) }?)?;
+        position.write(message_position.0);
         Ok(code::OK)
     }
 
@@ -141,14 +141,14 @@ exported! {
     }
 
     fn unitape_publication_commit(handle: &mut OpenPublication, position: Output<u64>) -> i32 {
-        let start: Position = match std::mem::replace(&mut handle.open, PendingPublication::Nothing) {
+        let message_position: Position = match std::mem::replace(&mut handle.open, PendingPublication::Nothing) {
             PendingPublication::Draft(draft) => draft.commit()?,
             PendingPublication::Batch(batch) => batch.commit()?,
             PendingPublication::Nothing => {
                 return Err(Error::Misuse("neither a claim nor a batch is open"));
             }
         };
-        position.write(start.0);
+        position.write(message_position.0);
         Ok(code::OK)
     }
 

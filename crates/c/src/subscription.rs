@@ -115,12 +115,12 @@ exported! {
         handle.require("subscription")?;
         let dir = dir.path("dir")?;
         let or_oldest = start & START_OR_OLDEST != 0;
-        let start = start_of(start & !START_OR_OLDEST, position)?;
+        let start_position = start_of(start & !START_OR_OLDEST, position)?;
         let subscription = match (name.optional_word("name")?, or_oldest) {
-            (None, false) => Subscription::open(dir, start)?,
-            (None, true) => Subscription::open_or_oldest(dir, start)?,
-            (Some(name), false) => Subscription::open_named(dir, name, start)?,
-            (Some(name), true) => Subscription::open_named_or_oldest(dir, name, start)?,
+            (None, false) => Subscription::open(dir, start_position)?,
+            (None, true) => Subscription::open_or_oldest(dir, start_position)?,
+            (Some(name), false) => Subscription::open_named(dir, name, start_position)?,
+            (Some(name), true) => Subscription::open_named_or_oldest(dir, name, start_position)?,
         };
         handle.write(Handle::give(OpenSubscription { subscription }));
         Ok(code::OK)
@@ -153,8 +153,8 @@ exported! {
     ) -> i32 {
         let rewinds = handle.subscription.reader().rewinds();
         count.write(rewinds.count);
-        from.write(rewinds.last.map_or(0, |rewound| rewound.from.0));
-        to.write(rewinds.last.map_or(0, |rewound| rewound.to.0));
+        from.write(rewinds.last_rewind.map_or(0, |rewound| rewound.reader_position.0));
+        to.write(rewinds.last_rewind.map_or(0, |rewound| rewound.resume_position.0));
         Ok(code::OK)
     }
 
@@ -165,8 +165,8 @@ exported! {
 
     fn unitape_subscription_next(handle: &mut OpenSubscription, frame: Output<Frame>) -> i32 {
         frame.require("frame")?;
-        let Some(next) = handle.subscription.next()? else { return Ok(0) };
-        frame.write(next.into());
+        let Some(next_frame) = handle.subscription.next()? else { return Ok(0) };
+        frame.write(next_frame.into());
         Ok(1)
     }
 
@@ -181,8 +181,8 @@ exported! {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         handle.with(|handle| {
             for count in 0..limit {
-                let Some(next) = handle.subscription.next()? else { return Ok(count) };
-                let frame = Frame::from(next);
+                let Some(next_frame) = handle.subscription.next()? else { return Ok(count) };
+                let frame = Frame::from(next_frame);
                 // SAFETY: by unitape.h, `callback` may be called with `context` until this function returns; what
                 // `frame` points to lives until the next frame is read, which is after the call.
                 if unsafe { callback(context, &raw const frame) } != 0 {

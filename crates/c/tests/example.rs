@@ -197,7 +197,7 @@ fn c_publishes_and_a_critical_reader_holds_it() {
     let publisher = run(&programs.get("publisher-shared"), &[tape.to_str().unwrap(), "5000", "drop"]);
     assert_eq!(says(publisher), format!("{} left out for risk\n{}", 5000 - 1024, line(5000, 0)));
     let report = verify(&tape).unwrap();
-    assert!(report.is_intact() && report.units == 1024, "{report:?}");
+    assert!(report.is_intact() && report.unit_count == 1024, "{report:?}");
 }
 
 /// A reader in C gets the exact number of messages that a publisher in Rust drops.
@@ -206,7 +206,8 @@ fn rust_drops_and_c_is_told() {
     let Some(programs) = programs() else { return };
     let dir = tempfile::tempdir().unwrap();
     let tape = dir.path().join("prices");
-    let gate = Gate { reader: "risk".into(), ahead_bytes: 4096, policy: GatePolicy::Drop, required: false };
+    let gate =
+        Gate { reader: "risk".into(), ahead_bytes: 4096, policy: GatePolicy::Drop, holds_when_absent: false };
     let options = WriterOptions { segment_bytes: 1 << 20, gates: vec![gate], ..WriterOptions::default() };
     let mut publication = Publication::open(&tape, options).unwrap();
     let risk = run(&programs.get("risk"), &[tape.to_str().unwrap(), "50000"]);
@@ -225,7 +226,7 @@ fn rust_drops_and_c_is_told() {
         }
         published += 1;
     }
-    let dropped = publication.writer().gates()[0].dropped.count;
+    let dropped = publication.writer().gates()[0].drops.count;
     let said = says(risk);
     assert_eq!(said, format!("{published} prices up to number 50000, {dropped} left out, 0 bytes behind"));
     publication.close().unwrap();

@@ -53,7 +53,7 @@ pub fn act(
     now: i64,
 ) -> Result<ActionRecord, Error> {
     check_texts(command)?;
-    let mut writer = store.write()?;
+    let mut writer = store.begin_write()?;
     let mut case = writer.case(case)?;
     let kind = kind_of(command, case.state);
     check_actor(&writer, &case, actor, kind)?;
@@ -79,7 +79,7 @@ pub fn act(
     }
     action.state = Some(state);
     (case.state, case.changed) = (state, now);
-    let (number, hash) = writer.append(&action)?;
+    let (number, hash) = writer.append_action(&action)?;
     writer.update_case(&case)?;
     writer.commit()?;
     let author = ActionAuthor { user: actor.user.clone(), person: actor.person.clone(), role: actor.role };

@@ -18,11 +18,11 @@ use unitape_watch::Alert;
 
 /// A watched tape, open for evidence.
 pub struct EvidenceTape {
-    dir: PathBuf,
-    read: ReadOptions,
+    tape_dir: PathBuf,
+    read_options: ReadOptions,
     follower: TapeFollower,
     reader: Reader,
-    names: DefinitionTable,
+    definitions: DefinitionTable,
     /// Definitions before this position are known.
     learned: Position,
     books: Option<BookReplay>,
@@ -88,7 +88,15 @@ impl EvidenceTape {
         let (follower, names) = TapeFollower::open(dir, read)?;
         let reader = Reader::open_with(dir, StartPosition::Oldest, read)?;
         let learned = follower.reader().position();
-        Ok(Self { dir: dir.to_owned(), read, follower, reader, names, learned, books: None })
+        Ok(Self {
+            tape_dir: dir.to_owned(),
+            read_options: read,
+            follower,
+            reader,
+            definitions: names,
+            learned,
+            books: None,
+        })
     }
 
     /// Returns the id of the tape.
@@ -98,7 +106,7 @@ impl EvidenceTape {
 
     /// Returns the directory of the tape.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        &self.tape_dir
     }
 
     /// Returns a reader of the tape, which knows the damage that it passed over.
@@ -108,7 +116,7 @@ impl EvidenceTape {
 
     /// Returns the names that are lost.
     pub fn lost_names(&self) -> LostNameCounts {
-        self.names.lost_names()
+        self.definitions.lost_names()
     }
 
     /// Returns the evidence of an alert, with books of `depth` levels.
@@ -116,15 +124,15 @@ impl EvidenceTape {
     /// # Errors
     /// Fails if the tape is damaged or cannot be read. Events that retention has removed are named as such.
     pub fn evidence(&mut self, alert: &Alert, depth: usize) -> Result<AlertEvidence, Error> {
-        let named = alert.evidence();
-        let last = named.iter().filter_map(|event| event.position).max();
-        self.learn_to(last.unwrap_or_default())?;
+        let evidence_positions = alert.evidence();
+        let last_position = evidence_positions.iter().filter_map(|event| event.position).max();
+        self.learn_to(last_position.unwrap_or_default())?;
         let mut evidence = AlertEvidence::default();
         let mut listing = ListingName {
             venue: alert.key_value("venue").map(str::to_owned),
             instr: alert.key_value("instr").map(str::to_owned),
         };
-        for event in named {
+        for event in evidence_positions {
             let is_trigger = event.seq == alert.trigger_seq;
             let line = match event.position {
                 None => Err("the alert does not say where it is on the tape".to_owned()),
@@ -173,7 +181,7 @@ impl EvidenceTape {
         if position < self.learned {
             return Ok(());
         }
-        match self.follower.seek(TapeRangeBound::Position(position), &mut self.names) {
+        match self.follower.seek(TapeRangeBound::Position(position), &mut self.definitions) {
             // The names are those of the log, and the events are named as removed.
             Ok(()) | Err(unitape_tape::Error::Retained { .. }) => {}
             // The tape ends before it; the events are named as missing.
@@ -181,11 +189,11 @@ impl EvidenceTape {
             Err(e) => return Err(e.into()),
         }
         loop {
-            match self.follower.step()? {
+            match self.follower.next_step()? {
                 FollowOutcome::Frame { frame, .. } => {
                     let frame_position = frame.position;
-                    if let Err(flaw) = self.names.admit_frame(frame.bytes) {
-                        self.follower.refuse(frame_position, &flaw)?;
+                    if let Err(flaw) = self.definitions.admit_frame(frame.bytes) {
+                        self.follower.refuse_frame(frame_position, &flaw)?;
                     }
                     if frame_position >= position {
                         break;
@@ -223,12 +231,12 @@ impl EvidenceTape {
             }
             Err(e) => return Err(e.into()),
         };
-        let event = match self.names.admit_frame(frame.bytes) {
+        let event = match self.definitions.admit_frame(frame.bytes) {
             Ok(Some(event)) => event,
             Ok(None) => return Ok(Err("the tape has a message of a user there".to_owned())),
             Err(flaw) => return Ok(Err(format!("the event is damaged: {flaw}"))),
         };
-        let names = &self.names;
+        let names = &self.definitions;
         if let Some((ts, listing)) = listing
             && ts == event.ts_event()
         {
@@ -242,7 +250,7 @@ impl EvidenceTape {
         let mut line = Vec::new();
         write_event(&mut line, &event, seq, names.dictionary(), names, EventLineDetail::Plain);
         let json = String::from_utf8_lossy(&line).into_owned();
-        let origin = EventOrigin::of(&event, &self.names);
+        let origin = EventOrigin::of(&event, &self.definitions);
         Ok(Ok(EventLine { json, ts: event.ts_event().0, origin }))
     }
 
@@ -264,11 +272,11 @@ impl EvidenceTape {
         }
         let mut books = match self.books.take() {
             Some(books) => books,
-            None => BookReplay::open(&self.dir, self.read, BookOptions::default())?,
+            None => BookReplay::open(&self.tape_dir, self.read_options, BookOptions::default())?,
         };
-        let before = TapeStopPoint::Ordinal(alert.trigger_seq.saturating_sub(1));
+        let stop_before_trigger = TapeStopPoint::Ordinal(alert.trigger_seq.saturating_sub(1));
         let after = TapeStopPoint::Ordinal(alert.trigger_seq);
-        for (point, into) in [(before, &mut evidence.before), (after, &mut evidence.after)] {
+        for (point, into) in [(stop_before_trigger, &mut evidence.before), (after, &mut evidence.after)] {
             if books.seek(point)? == PointPresence::Removed {
                 evidence.without_books = Some("retention has removed what the books rest on".to_owned());
             }
@@ -284,7 +292,7 @@ impl EvidenceTape {
 
 impl std::fmt::Debug for EvidenceTape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EvidenceTape").field("dir", &self.dir).finish_non_exhaustive()
+        f.debug_struct("EvidenceTape").field("dir", &self.tape_dir).finish_non_exhaustive()
     }
 }
 

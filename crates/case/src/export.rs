@@ -25,13 +25,13 @@ pub fn html(store: &CaseStore, tape: &mut EvidenceTape, id: u64, now: i64) -> Re
     write_reasons(&mut out, &case, &alerts);
     for alert in &alerts {
         let evidence = alert_evidence(tape, alert)?;
-        picture(&mut out, tape, &alert.recorded.alert, &evidence)?;
+        write_picture(&mut out, tape, &alert.recorded.alert, &evidence)?;
         evidence_of(&mut out, alert, &evidence);
     }
     if case.alerts > alerts.len() as u64 {
         _ = writeln!(out, "<p>{} more alerts are not shown here.</p>", case.alerts - alerts.len() as u64);
     }
-    history(&mut out, &store.actions(id)?);
+    write_history(&mut out, &store.actions(id)?);
     out += "</body>\n</html>\n";
     Ok(out)
 }
@@ -104,18 +104,18 @@ fn begin(out: &mut String, case: &Case, now: i64) {
         case.state.name().replace('_', " "),
         case.disposition.map(|word| format!(": {}", word.name().replace('_', " "))).unwrap_or_default(),
         case.assignee.as_ref().map(|user| format!(", with {}", escape(user))).unwrap_or_default(),
-        time(now)
+        time_text(now)
     );
 }
 
 fn write_parties(out: &mut String, case: &Case, parties: &[String]) {
     *out += "<h2>Who and what</h2>\n<dl>\n";
     if let Ok(Value::Object(key)) = serde_json::from_str(&case.key) {
-        key.iter().for_each(|(name, value)| term(out, name, &text(value)));
+        key.iter().for_each(|(name, value)| write_term(out, name, &value_text(value)));
     }
-    term(out, "parties", &parties.join(", "));
-    term(out, "day", &case.session_date);
-    term(out, "alerts", &case.alerts.to_string());
+    write_term(out, "parties", &parties.join(", "));
+    write_term(out, "day", &case.session_date);
+    write_term(out, "alerts", &case.alerts.to_string());
     *out += "</dl>\n";
 }
 
@@ -133,23 +133,25 @@ fn write_reasons(out: &mut String, case: &Case, alerts: &[AlertRecord]) {
             out,
             "<h3>Alert {}, {} UTC, event {}</h3>\n<dl>",
             alert.number,
-            time(recorded.alert.ts.0),
+            time_text(recorded.alert.ts.0),
             recorded.alert.trigger_seq
         );
         if let Value::Object(detail) = &recorded.alert.detail {
-            detail.iter().for_each(|(name, value)| term(out, &name.replace('_', " "), &text(value)));
+            detail
+                .iter()
+                .for_each(|(name, value)| write_term(out, &name.replace('_', " "), &value_text(value)));
         }
         for (name, value) in [("rule version", &recorded.rule_version), ("parameters", &recorded.params_hash)]
         {
             if let Some(value) = value {
-                term(out, name, value);
+                write_term(out, name, value);
             }
         }
         *out += "</dl>\n";
     }
 }
 
-fn picture(
+fn write_picture(
     out: &mut String,
     tape: &EvidenceTape,
     alert: &Alert,
@@ -214,7 +216,7 @@ fn book_of(out: &mut String, moment: &str, alert: &AlertRecord, book: &BookDepth
     *out += "</table>\n";
 }
 
-fn history(out: &mut String, actions: &[ActionRecord]) {
+fn write_history(out: &mut String, actions: &[ActionRecord]) {
     *out += "<h2>History</h2>\n<table>\n<tr><th>Number</th><th>Time (UTC)</th><th>Who</th><th>What</th><th>State</th><th>Text</th></tr>\n";
     for action in actions {
         let author_text = action
@@ -232,7 +234,7 @@ fn history(out: &mut String, actions: &[ActionRecord]) {
             out,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             action.number,
-            time(action.ts),
+            time_text(action.ts),
             escape(&author_text),
             escape(&action_text),
             action.state.map(CaseState::name).unwrap_or_default().replace('_', " "),
@@ -242,16 +244,16 @@ fn history(out: &mut String, actions: &[ActionRecord]) {
     *out += "</table>\n";
 }
 
-fn term(out: &mut String, name: &str, value: &str) {
+fn write_term(out: &mut String, name: &str, value: &str) {
     _ = writeln!(out, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(value));
 }
 
 /// Returns text as it is, another value as JSON.
-fn text(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn time(ns: i64) -> String {
+fn time_text(ns: i64) -> String {
     UtcMoment(UnixNanos(ns)).to_string()
 }
 

@@ -36,7 +36,7 @@ impl<S: Read + Write> SentBlockReader<S> {
     }
 
     /// Asks for a block and those behind it, and keeps them all.
-    fn request(&mut self, first: u32) -> io::Result<()> {
+    fn request_blocks(&mut self, first: u32) -> io::Result<()> {
         let (mut count, mut bytes) = (0, 0);
         for (index, size) in (first..).zip(&self.sizes[first as usize..]) {
             bytes += u64::from(*size);
@@ -52,20 +52,20 @@ impl<S: Read + Write> SentBlockReader<S> {
         }
         self.channel.get_mut().write_all(&BlockRequest { first, count }.encode())?;
         for index in first..first + count {
-            let block = self.receive(index)?;
+            let block = self.receive_block(index)?;
             self.early_bytes += block.as_ref().map_or(0, |block| block.len() as u64);
             self.early_blocks.insert(index, block);
         }
         Ok(())
     }
 
-    fn receive(&mut self, index: u32) -> io::Result<Option<Vec<u8>>> {
+    fn receive_block(&mut self, index: u32) -> io::Result<Option<Vec<u8>>> {
         let mut head = [0; BlockHead::BYTES];
         self.channel.read_exact(&mut head)?;
         let head = BlockHead::decode(head);
-        let bad = |message: &str| Err(io::Error::other(message.to_owned()));
+        let fetch_error = |message: &str| Err(io::Error::other(message.to_owned()));
         if head.index != index {
-            return bad("the server sends another block than it was asked for");
+            return fetch_error("the server sends another block than it was asked for");
         }
         match head.bytes {
             UNREADABLE => return Ok(None),
@@ -76,21 +76,21 @@ impl<S: Read + Write> SentBlockReader<S> {
             _ => {}
         }
         if head.bytes != self.sizes[index as usize] {
-            return bad("the server sends a block of another length than it said");
+            return fetch_error("the server sends a block of another length than it said");
         }
         let mut block = vec![0; head.bytes as usize];
         self.channel.read_exact(&mut block)?;
         if crc32c::crc32c(&block) != head.crc {
-            return bad("a block was changed on its way");
+            return fetch_error("a block was changed on its way");
         }
         Ok(Some(block))
     }
 }
 
 impl<S: Read + Write + fmt::Debug + Send> BlockFetch for SentBlockReader<S> {
-    fn fetch(&mut self, index: u32, out: &mut Vec<u8>) -> io::Result<()> {
+    fn fetch_block(&mut self, index: u32, out: &mut Vec<u8>) -> io::Result<()> {
         if !self.early_blocks.contains_key(&index) {
-            self.request(index).map_err(broken_answer)?;
+            self.request_blocks(index).map_err(broken_answer)?;
         }
         let block = self.early_blocks.remove(&index).expect("it was just received");
         let unreadable = || io::Error::new(io::ErrorKind::InvalidData, "the server cannot read it");

@@ -74,23 +74,23 @@ impl Client {
         password: &str,
     ) -> Result<Self, Error> {
         let server = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let failed = |doing, source| Error::Connection { doing, server: server.clone(), source };
-        let stream = connect(host, port).map_err(|e| failed("connecting to", e))?;
+        let connection_error = |doing, source| Error::Connection { doing, server: server.clone(), source };
+        let stream = connect(host, port).map_err(|e| connection_error("connecting to", e))?;
         let name = ServerName::try_from(host.to_owned())
-            .map_err(|e| failed("connecting to", io::Error::new(io::ErrorKind::InvalidInput, e)))?;
+            .map_err(|e| connection_error("connecting to", io::Error::new(io::ErrorKind::InvalidInput, e)))?;
         let connection = ClientConnection::new(Arc::new(trust.config()), name)
-            .map_err(|e| failed("connecting to", io::Error::other(e)))?;
+            .map_err(|e| connection_error("connecting to", io::Error::other(e)))?;
         let channel = StreamOwned::new(connection, stream);
         let mut client = Self { server, data: (host.to_owned(), 0), datasets: Vec::new(), channel };
         let login = Login { version: VERSION, user: user.to_owned(), password: password.to_owned() };
-        match client.exchange(&ClientMessage::Login(login))? {
+        match client.exchange_message(&ClientMessage::Login(login))? {
             ServerMessage::Welcome(welcome) if welcome.version == VERSION => {
                 client.data.1 = welcome.data_port;
                 client.datasets = welcome.datasets;
                 Ok(client)
             }
             ServerMessage::Refusal(refusal) => Err(Error::Refused(refusal)),
-            _ => Err(client.protocol("it answers a log-in with something else")),
+            _ => Err(client.protocol_error("it answers a log-in with something else")),
         }
     }
 
@@ -104,38 +104,38 @@ impl Client {
     /// # Errors
     /// Fails if the question is refused, or if a connection breaks.
     pub fn query(&mut self, query: &DataQuery) -> Result<AnswerReader, Error> {
-        let message = match self.exchange(&ClientMessage::Query(query.clone()))? {
+        let message = match self.exchange_message(&ClientMessage::Query(query.clone()))? {
             ServerMessage::Answer(answer) => answer,
             ServerMessage::Refusal(refusal) => return Err(Error::Refused(refusal)),
-            ServerMessage::Welcome(_) => return Err(self.protocol("it welcomes a user twice")),
+            ServerMessage::Welcome(_) => return Err(self.protocol_error("it welcomes a user twice")),
         };
         let mut reader = AnswerReader::new(message.index, &query.dataset)?;
         if !reader.block_sizes().is_empty() {
-            let failed = |source| Error::Connection {
+            let connection_error = |source| Error::Connection {
                 doing: "opening the data channel of",
                 server: self.server.clone(),
                 source,
             };
             let (host, port) = &self.data;
-            let stream = connect(host, *port).map_err(failed)?;
-            let blocks =
-                SentBlockReader::open(stream, &message.ticket, reader.block_sizes()).map_err(failed)?;
+            let stream = connect(host, *port).map_err(connection_error)?;
+            let blocks = SentBlockReader::open(stream, &message.ticket, reader.block_sizes())
+                .map_err(connection_error)?;
             reader.set_fetch(Box::new(blocks));
         }
         Ok(reader)
     }
 
-    fn exchange(&mut self, message: &ClientMessage) -> Result<ServerMessage, Error> {
-        let sent = write_message(&mut self.channel, message);
-        let received = sent.and_then(|()| read_message(&mut self.channel, SERVER_MESSAGE_MAX));
+    fn exchange_message(&mut self, message: &ClientMessage) -> Result<ServerMessage, Error> {
+        let send_result = write_message(&mut self.channel, message);
+        let received = send_result.and_then(|()| read_message(&mut self.channel, SERVER_MESSAGE_MAX));
         match received {
             Ok(Some(message)) => Ok(message),
-            Ok(None) => Err(self.failed(io::ErrorKind::UnexpectedEof.into())),
-            Err(source) => Err(self.failed(source)),
+            Ok(None) => Err(self.connection_error(io::ErrorKind::UnexpectedEof.into())),
+            Err(source) => Err(self.connection_error(source)),
         }
     }
 
-    fn failed(&self, source: io::Error) -> Error {
+    fn connection_error(&self, source: io::Error) -> Error {
         let server = self.server.clone();
         match is_untrusted(&source) {
             Some(reason) => Error::Untrusted { server, reason },
@@ -143,7 +143,7 @@ impl Client {
         }
     }
 
-    fn protocol(&self, reason: &'static str) -> Error {
+    fn protocol_error(&self, reason: &'static str) -> Error {
         Error::Protocol { server: self.server.clone(), reason }
     }
 }
@@ -151,13 +151,13 @@ impl Client {
 /// Leaves the names out of a filter that an answer does not have; returns those, and whether something is left to read.
 pub fn keep_known_names(answer: &AnswerReader, filter: &mut ScanFilter) -> (Vec<String>, bool) {
     use unitape_model::NameKind;
-    let has = |kind, name: &String| answer.names().get(kind, name.as_bytes()).is_some();
+    let answer_has = |kind, name: &String| answer.names().get(kind, name.as_bytes()).is_some();
     let asked = filter.symbols.len();
     let mut unknown: Vec<String> =
-        filter.symbols.iter().filter(|symbol| !has(NameKind::Instrument, symbol)).cloned().collect();
-    filter.symbols.retain(|symbol| has(NameKind::Instrument, symbol));
+        filter.symbols.iter().filter(|symbol| !answer_has(NameKind::Instrument, symbol)).cloned().collect();
+    filter.symbols.retain(|symbol| answer_has(NameKind::Instrument, symbol));
     let mut is_left = asked == 0 || !filter.symbols.is_empty();
-    if let Some(venue) = filter.venue.take_if(|venue| !has(NameKind::Venue, venue)) {
+    if let Some(venue) = filter.venue.take_if(|venue| !answer_has(NameKind::Venue, venue)) {
         unknown.push(venue);
         is_left = false;
     }
@@ -183,15 +183,15 @@ fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
 
 /// Explains why nothing comes on the private channel any more: the messages of libraries name their own documentation.
 fn plain_reason(error: io::Error) -> io::Error {
-    explain(error, "the connection ended; a server that has too many connections closes new ones")
+    explain_end(error, "the connection ended; a server that has too many connections closes new ones")
 }
 
 /// Explains why an answer ends before its last block.
 pub(crate) fn broken_answer(error: io::Error) -> io::Error {
-    explain(error, "the connection ended: the server stopped, the session ended, or the entitlement did")
+    explain_end(error, "the connection ended: the server stopped, the session ended, or the entitlement did")
 }
 
-fn explain(error: io::Error, ended: &str) -> io::Error {
+fn explain_end(error: io::Error, ended: &str) -> io::Error {
     match error.kind() {
         // A write to a channel that the other side closed fails with one of the others, by the moment of the close.
         io::ErrorKind::UnexpectedEof

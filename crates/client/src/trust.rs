@@ -70,14 +70,14 @@ impl ServerTrust {
     /// # Errors
     /// Fails if the file cannot be read, or has no certificate.
     pub fn in_authorities(path: &Path) -> Result<Self, Error> {
-        let bad = |reason: String| Error::Trust(format!("{}: {reason}", path.display()));
+        let trust_error = |reason: String| Error::Trust(format!("{}: {reason}", path.display()));
         let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_file_iter(path).map_err(|e| bad(e.to_string()))? {
-            let certificate = certificate.map_err(|e| bad(e.to_string()))?;
-            roots.add(certificate).map_err(|e| bad(e.to_string()))?;
+        for certificate in CertificateDer::pem_file_iter(path).map_err(|e| trust_error(e.to_string()))? {
+            let certificate = certificate.map_err(|e| trust_error(e.to_string()))?;
+            roots.add(certificate).map_err(|e| trust_error(e.to_string()))?;
         }
         if roots.is_empty() {
-            return Err(bad("there is no certificate in it".to_owned()));
+            return Err(trust_error("there is no certificate in it".to_owned()));
         }
         let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_protocol_versions(&[&rustls::version::TLS13])

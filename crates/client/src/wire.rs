@@ -186,20 +186,20 @@ pub fn read_message<T: for<'de> Deserialize<'de>>(
     bytes_max: usize,
 ) -> io::Result<Option<T>> {
     let mut length = [0; 4];
-    let mut filled = 0;
-    while filled < length.len() {
-        match input.read(&mut length[filled..]) {
-            Ok(0) if filled == 0 => return Ok(None),
+    let mut filled_bytes = 0;
+    while filled_bytes < length.len() {
+        match input.read(&mut length[filled_bytes..]) {
+            Ok(0) if filled_bytes == 0 => return Ok(None),
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(n) => filled += n,
+            Ok(n) => filled_bytes += n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }
     }
     let length = u32::from_le_bytes(length) as usize;
-    let bad = |reason: String| io::Error::new(io::ErrorKind::InvalidData, reason);
+    let wire_error = |reason: String| io::Error::new(io::ErrorKind::InvalidData, reason);
     if length > bytes_max {
-        return Err(bad(format!("a message of {length} bytes, where at most {bytes_max} are read")));
+        return Err(wire_error(format!("a message of {length} bytes, where at most {bytes_max} are read")));
     }
     // As it comes, not as long as it says it is.
     let mut bytes = Vec::new();
@@ -208,7 +208,7 @@ pub fn read_message<T: for<'de> Deserialize<'de>>(
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     let message =
-        serde_json::from_slice(&bytes).map_err(|_| bad("a message that is not understood".to_owned()));
+        serde_json::from_slice(&bytes).map_err(|_| wire_error("a message that is not understood".to_owned()));
     bytes.fill(0);
     std::hint::black_box(&bytes);
     message.map(Some)

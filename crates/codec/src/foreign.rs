@@ -21,14 +21,15 @@ pub(crate) enum ForeignCheck {
 impl ForeignInput {
     /// Looks at the first bytes of an input; `eof` says that there are no more.
     pub(crate) fn check(head: &[u8], eof: bool) -> ForeignCheck {
-        let start = &head[..head.len().min(CHECKED_BYTES)];
-        let is_whole = start.len() == CHECKED_BYTES;
-        let zeros_at = |odd: usize| start.iter().enumerate().all(|(i, byte)| (*byte == 0) == (i % 2 == odd));
+        let head_sample = &head[..head.len().min(CHECKED_BYTES)];
+        let is_whole = head_sample.len() == CHECKED_BYTES;
+        let zeros_at =
+            |odd: usize| head_sample.iter().enumerate().all(|(i, byte)| (*byte == 0) == (i % 2 == odd));
         let is_wide = zeros_at(1) || zeros_at(0);
-        let may_be_archive = ZIP_SIGNS.iter().any(|sign| sign.starts_with(start));
-        let may_be_mark = MARKS.iter().any(|mark| mark.starts_with(start));
+        let may_be_archive = ZIP_SIGNS.iter().any(|sign| sign.starts_with(head_sample));
+        let may_be_mark = MARKS.iter().any(|mark| mark.starts_with(head_sample));
         match () {
-            () if MARKS.iter().any(|mark| start.starts_with(mark)) => ForeignCheck::Is(Self::Utf16),
+            () if MARKS.iter().any(|mark| head_sample.starts_with(mark)) => ForeignCheck::Is(Self::Utf16),
             () if is_whole && is_wide => ForeignCheck::Is(Self::Utf16),
             () if is_whole && may_be_archive => ForeignCheck::Is(Self::ZipArchive),
             () if !is_whole && !eof && (is_wide || may_be_archive || may_be_mark) => {

@@ -35,18 +35,18 @@ impl Display for LongLine {
 #[inline]
 #[must_use]
 pub fn next_line(buf: &[u8], offset: usize, eof: bool, bytes_max: usize) -> NextFrame<FramedLine, LongLine> {
-    let rest = buf.get(offset..).unwrap_or_default();
-    let (length, end) = match memchr::memchr(b'\n', &rest[..rest.len().min(bytes_max + 1)]) {
+    let line_bytes = buf.get(offset..).unwrap_or_default();
+    let (length, end) = match memchr::memchr(b'\n', &line_bytes[..line_bytes.len().min(bytes_max + 1)]) {
         Some(length) => (length, offset + length + 1),
-        None if rest.len() > bytes_max => {
+        None if line_bytes.len() > bytes_max => {
             let span = Span { start: offset, end: offset + bytes_max };
             return NextFrame::Bad { span, fault: LongLine(bytes_max) };
         }
         None if !eof => return NextFrame::Incomplete { from: offset, need: buf.len() + 1 },
-        None if rest.is_empty() => return NextFrame::End,
-        None => (rest.len(), buf.len()),
+        None if line_bytes.is_empty() => return NextFrame::End,
+        None => (line_bytes.len(), buf.len()),
     };
-    let length = rest[..length].strip_suffix(b"\r").map_or(length, <[u8]>::len);
+    let length = line_bytes[..length].strip_suffix(b"\r").map_or(length, <[u8]>::len);
     NextFrame::Message(FramedLine { span: Span { start: offset, end: offset + length }, end, content: () })
 }
 

@@ -30,34 +30,34 @@ pub(super) fn compile(templates: &Templates, projection: Option<&Projection>) ->
         templates,
         projection,
         program,
-        slots: SlotAllocator::default(),
+        slot_allocator: SlotAllocator::default(),
         root: 0,
         has_dynamic: false,
-        path: String::new(),
+        current_path: String::new(),
     };
     for (index, template) in templates.list().iter().enumerate() {
         compiler.root = index;
         compiler.has_dynamic = false;
         let constants = compiler.program.constants.len();
         let context = InstructionScope { template: index, kind: template.type_ref.clone() };
-        let CompiledBlock { block, inside, has_repeats, .. } =
+        let CompiledBlock { block, inner_constants: inside, has_repeats, .. } =
             compiler.block(&template.body, &context, false);
         // The template's id has a bit, at least.
         compiler.program.blocks[block as usize].has_map = true;
         compiler.program.templates.push(CompiledTemplate {
             block,
-            reset: template.reset,
+            resets_dictionaries: template.reset,
             inside,
             has_repeats,
             has_constants: compiler.has_dynamic || compiler.program.constants.len() > constants,
-            shares: SharedSlotRange { from: 0, to: 0 },
+            shared_slots: SharedSlotRange { from: 0, to: 0 },
         });
         if let Some(id) = template.id {
             compiler.program.by_id.insert(id, index as u32);
         }
     }
     let mut program = compiler.program;
-    dictionary::arrange(&mut program, compiler.slots.len());
+    dictionary::arrange(&mut program, compiler.slot_allocator.len());
     program
 }
 
@@ -65,13 +65,13 @@ struct ProgramCompiler<'t> {
     templates: &'t Templates,
     projection: Option<&'t Projection>,
     program: DecodeProgram,
-    slots: SlotAllocator,
+    slot_allocator: SlotAllocator,
     /// The template that is compiled.
     root: usize,
     /// It has messages in the message.
     has_dynamic: bool,
     /// Where in it.
-    path: String,
+    current_path: String,
 }
 
 /// Where an instruction is.
@@ -90,10 +90,10 @@ impl InstructionScope {
 /// A block that is not yet whole.
 #[derive(Default)]
 struct BlockDraft {
-    ops: Vec<DecodeOp>,
+    decode_ops: Vec<DecodeOp>,
     constants: Vec<ConstantEntry>,
     /// The bytes of their texts, and of texts that are not delivered.
-    text: u32,
+    text_bytes: u32,
     /// Its fields.
     infos: Vec<u32>,
     /// The ones that a message shows: lengths are not shown.
@@ -101,7 +101,7 @@ struct BlockDraft {
     /// Any of it has a bit.
     has_map: bool,
     /// Any of it is delivered.
-    deliver: bool,
+    is_delivered: bool,
 }
 
 /// A group or a sequence before it is compiled.
@@ -110,14 +110,14 @@ struct NestedBlock<'b> {
     op: DecodeOp,
     body: &'b [Instruction],
     /// The scopes of the part and of its body: the body has the type of the part, if the part names a type.
-    outer: &'b InstructionScope,
-    inner: &'b InstructionScope,
+    outer_scope: &'b InstructionScope,
+    inner_scope: &'b InstructionScope,
 }
 
 /// A block that is.
 struct CompiledBlock {
     block: u32,
-    inside: ConstantRange,
+    inner_constants: ConstantRange,
     deliver: bool,
     has_repeats: bool,
 }
@@ -129,22 +129,27 @@ impl ProgramCompiler<'_> {
         self.body(body, context, &mut draft);
         let has_repeats = self.mark_repeats(&draft.visible_infos);
         let program = &mut self.program;
-        let from = program.constants.len() as u32;
+        let constants_start = program.constants.len() as u32;
         program.constants.extend_from_slice(&draft.constants);
-        let inside = ConstantRange { from, to: program.constants.len() as u32 };
+        let constant_range = ConstantRange { from: constants_start, to: program.constants.len() as u32 };
         for index in draft.infos {
             let info = &mut program.infos[index as usize];
-            info.constants += inside.from;
-            info.block_constants_end = inside.to;
+            info.constants += constant_range.from;
+            info.block_constants_end = constant_range.to;
             info.in_element = in_element;
-            info.constant = info.constant.map(|index| index + inside.from);
+            info.constant = info.constant.map(|index| index + constant_range.from);
         }
-        let from = program.ops.len() as u32;
-        program.ops.extend_from_slice(&draft.ops);
-        let to = program.ops.len() as u32;
-        let (has_map, template, text) = (draft.has_map, context.template as u32, draft.text);
-        program.blocks.push(OpBlock { from, to, has_map, template, text });
-        CompiledBlock { block: program.blocks.len() as u32 - 1, inside, deliver: draft.deliver, has_repeats }
+        let ops_start = program.ops.len() as u32;
+        program.ops.extend_from_slice(&draft.decode_ops);
+        let ops_end = program.ops.len() as u32;
+        let (has_map, template, text) = (draft.has_map, context.template as u32, draft.text_bytes);
+        program.blocks.push(OpBlock { from: ops_start, to: ops_end, has_map, template, text_bytes: text });
+        CompiledBlock {
+            block: program.blocks.len() as u32 - 1,
+            inner_constants: constant_range,
+            deliver: draft.is_delivered,
+            has_repeats,
+        }
     }
 
     /// Marks the parts of a block that share a name. Returns whether there are such parts.
@@ -169,47 +174,47 @@ impl ProgramCompiler<'_> {
             match instruction {
                 Instruction::Field(field) => self.field(field, context, OpRole::Value, draft),
                 Instruction::Group(group) => {
-                    let inside = context.inside(group.type_ref.as_ref());
+                    let inner_context = context.inside(group.type_ref.as_ref());
                     let group_block = NestedBlock {
                         kind: CompiledPartKind::Group(group.name.clone()),
                         op: DecodeOp { optional: group.optional, ..DecodeOp::from_code(OpCode::Group) },
                         body: &group.body,
-                        outer: context,
-                        inner: &inside,
+                        outer_scope: context,
+                        inner_scope: &inner_context,
                     };
                     self.nested(group_block, draft);
                     draft.has_map |= group.optional;
                 }
                 Instruction::Sequence(sequence) => {
-                    let inside = context.inside(sequence.type_ref.as_ref());
-                    self.field(&sequence.length, &inside, OpRole::Length, draft);
+                    let inner_context = context.inside(sequence.type_ref.as_ref());
+                    self.field(&sequence.length, &inner_context, OpRole::Length, draft);
                     let element_block = NestedBlock {
                         kind: CompiledPartKind::Sequence(sequence.name.clone()),
                         op: DecodeOp::from_code(OpCode::Sequence),
                         body: &sequence.body,
-                        outer: context,
-                        inner: &inside,
+                        outer_scope: context,
+                        inner_scope: &inner_context,
                     };
                     self.nested(element_block, draft);
                 }
                 Instruction::Static(name, None) => {
                     let info = self.info(context, CompiledPartKind::Reference(name.clone()), draft);
-                    draft.ops.push(DecodeOp { info, ..DecodeOp::from_code(OpCode::Missing) });
+                    draft.decode_ops.push(DecodeOp { info, ..DecodeOp::from_code(OpCode::Missing) });
                 }
                 Instruction::Static(_, Some(index)) => {
                     let templates = self.templates;
                     let template = &templates.list()[*index];
-                    let mut inside = context.inside(template.type_ref.as_ref());
-                    inside.template = *index;
-                    self.body(&template.body, &inside, draft);
+                    let mut inner_context = context.inside(template.type_ref.as_ref());
+                    inner_context.template = *index;
+                    self.body(&template.body, &inner_context, draft);
                 }
                 Instruction::Dynamic => {
                     self.has_dynamic = true;
                     let info = self.info(context, CompiledPartKind::Dynamic, draft);
                     draft.visible_infos.push(info);
-                    draft.ops.push(DecodeOp { info, ..DecodeOp::from_code(OpCode::Dynamic) });
+                    draft.decode_ops.push(DecodeOp { info, ..DecodeOp::from_code(OpCode::Dynamic) });
                     // The template that the message names has its own place in the projection.
-                    draft.deliver |= self.projection.is_some();
+                    draft.is_delivered |= self.projection.is_some();
                 }
             }
         }
@@ -217,31 +222,31 @@ impl ProgramCompiler<'_> {
 
     /// Compiles a group or a sequence, whose body becomes a block of its own.
     fn nested(&mut self, nested: NestedBlock<'_>, draft: &mut BlockDraft) {
-        let NestedBlock { kind, op, body, outer, inner } = nested;
-        let (path_len, in_element) = (self.path.len(), matches!(kind, CompiledPartKind::Sequence(_)));
+        let NestedBlock { kind, op, body, outer_scope: outer, inner_scope: inner } = nested;
+        let (path_len, in_element) = (self.current_path.len(), matches!(kind, CompiledPartKind::Sequence(_)));
         let selected = self.selected(kind.name());
-        self.path.push_str(&kind.name().local);
-        self.path.push('/');
-        let made = self.block(body, inner, in_element);
-        self.path.truncate(path_len);
+        self.current_path.push_str(&kind.name().local);
+        self.current_path.push('/');
+        let block_ops = self.block(body, inner, in_element);
+        self.current_path.truncate(path_len);
         let name = kind.name().clone();
         let info = self.info(outer, kind, draft);
         self.register_path(&name, info);
         draft.visible_infos.push(info);
         let of_block = &mut self.program.infos[info as usize];
-        (of_block.inside, of_block.has_repeats) = (made.inside, made.has_repeats);
-        let (deliver, tag) = (made.deliver || selected.is_some(), selected.unwrap_or(UNTAGGED));
-        draft.deliver |= deliver;
-        draft.ops.push(DecodeOp { block: made.block, info, deliver, tag, ..op });
+        (of_block.inside, of_block.has_repeats) = (block_ops.inner_constants, block_ops.has_repeats);
+        let (deliver, tag) = (block_ops.deliver || selected.is_some(), selected.unwrap_or(UNTAGGED));
+        draft.is_delivered |= deliver;
+        draft.decode_ops.push(DecodeOp { block: block_ops.block, info, deliver, tag, ..op });
     }
 
     /// Returns the tag of this name in the block if the name is to be delivered.
     fn selected(&mut self, name: &QualifiedName) -> Option<u16> {
         let Some(projection) = self.projection else { return Some(UNTAGGED) };
-        let outer = self.path.len();
-        self.path.push_str(&name.local);
-        let tag = projection.tag(self.root, &self.path);
-        self.path.truncate(outer);
+        let outer = self.current_path.len();
+        self.current_path.push_str(&name.local);
+        let tag = projection.tag(self.root, &self.current_path);
+        self.current_path.truncate(outer);
         tag
     }
 
@@ -260,12 +265,12 @@ impl ProgramCompiler<'_> {
         let optional = field.optional;
         let selected = if role == OpRole::Length { None } else { self.selected(&field.name) };
         let (deliver, tag) = (selected.is_some(), selected.unwrap_or(UNTAGGED));
-        draft.deliver |= deliver;
+        draft.is_delivered |= deliver;
         if let (FieldEncoding::Plain(kind, operation), false, OpRole::Value) = (&field.kind, optional, role)
             && let (Operator::Constant, Some(value)) = (operation.operator, &operation.initial)
         {
             let packed = self.pack_value(value);
-            draft.text += if kind.is_text() { packed.text_len() as u32 } else { 0 };
+            draft.text_bytes += if kind.is_text() { packed.text_len() as u32 } else { 0 };
             let entry = DecodedEntry {
                 bits: packed.bits,
                 meta: DecodedEntry::meta(info, tag, packed.form(*kind), packed.extra(*kind)),
@@ -278,7 +283,7 @@ impl ProgramCompiler<'_> {
         }
         let mut push = |operation: &FieldOperator, kind, role, optional| {
             let op = self.op(operation, context);
-            draft.ops.push(DecodeOp { role, kind, optional, info, deliver, tag, ..op });
+            draft.decode_ops.push(DecodeOp { role, kind, optional, info, deliver, tag, ..op });
             draft.has_map |= operation.has_bit(optional);
         };
         match &field.kind {
@@ -297,7 +302,7 @@ impl ProgramCompiler<'_> {
         }
         let initial = operation.initial.as_ref().map_or(NONE, |value| self.initial(value));
         let slot = if code.has_slot() {
-            self.slots.slot_number(&operation.key, context.kind.as_ref())
+            self.slot_allocator.slot_number(&operation.key, context.kind.as_ref())
         } else {
             NONE
         };
@@ -329,7 +334,7 @@ impl ProgramCompiler<'_> {
     /// Registers the first field at a path for look-ups. A length is not registered: it may have the name of a field
     /// and is never delivered.
     fn register_path(&mut self, name: &QualifiedName, info: u32) {
-        let path = format!("{}{}", self.path, name.local);
+        let path = format!("{}{}", self.current_path, name.local);
         self.program.paths.entry((self.root as u32, path)).or_insert(info);
     }
 

@@ -68,7 +68,7 @@ impl Decoder {
     /// Makes the decoder raise the reportable errors R6, R7, R8 and R9 as well if `strict`.
     #[must_use]
     pub fn with_strict(mut self, strict: bool) -> Self {
-        self.workspace.strict = strict;
+        self.workspace.is_strict = strict;
         self
     }
 
@@ -135,7 +135,7 @@ impl Decoder {
         let workspace = &mut self.workspace;
         workspace.tidy();
         if !self.exact {
-            let before = (workspace.epoch, workspace.template_id);
+            let entry_state = (workspace.epoch, workspace.template_id);
             // SAFETY: `Self::of` makes the steps of this program, and nothing gives the workspace another.
             let decoded = unsafe { engine::decode(workspace, &self.steps, buffer, range.clone()) };
             if let Some((template, bytes)) = decoded
@@ -143,7 +143,7 @@ impl Decoder {
             {
                 return Ok(self.message(template, bytes));
             }
-            workspace.put_back(before);
+            workspace.put_back(entry_state);
         }
         self.decode_exactly(&buffer[range])
     }
@@ -156,12 +156,12 @@ impl Decoder {
     #[inline(never)]
     fn decode_exactly(&mut self, bytes: &[u8]) -> Result<Message<'_>, MessageFault> {
         let workspace = &mut self.workspace;
-        let before = (workspace.epoch, workspace.template_id);
+        let entry_state = (workspace.epoch, workspace.template_id);
         workspace.forget_undo();
         let program = workspace.program.clone();
         let looked_at = &bytes[..bytes.len().min(LOOKED_AT_MAX)];
         let mut pass = ExactDecodePass::new(workspace, &program, looked_at);
-        let result = if pass.workspace.strict { pass.segment::<true>() } else { pass.segment::<false>() };
+        let result = if pass.workspace.is_strict { pass.segment::<true>() } else { pass.segment::<false>() };
         let (used, mut location) = (pass.cursor.offset, pass.fault_location);
         let result = match result {
             Ok(template) if !self.workspace.keeps_little() => {
@@ -176,7 +176,7 @@ impl Decoder {
         match result {
             Ok(template) => Ok(self.message(template, used)),
             Err((code, offset)) => {
-                self.workspace.undo(before);
+                self.workspace.undo(entry_state);
                 Err(self.fault(code, offset, location))
             }
         }

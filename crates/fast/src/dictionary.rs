@@ -48,17 +48,18 @@ pub(super) fn arrange(program: &mut DecodeProgram, slots: usize) {
         for template in templates {
             shares_of[template as usize].push(entries.shares.len() as u32);
         }
-        let from = next;
+        let first_slot = next;
         for slot in slots {
             places[slot] = next;
             next += 1;
         }
-        entries.shares.push(SharedSlotRange { from, to: next });
+        entries.shares.push(SharedSlotRange { from: first_slot, to: next });
     }
     for (compiled, shares) in program.templates.iter_mut().zip(shares_of) {
-        let from = entries.template_shares.len() as u32;
+        let shares_start = entries.template_shares.len() as u32;
         entries.template_shares.extend(shares);
-        compiled.shares = SharedSlotRange { from, to: entries.template_shares.len() as u32 };
+        compiled.shared_slots =
+            SharedSlotRange { from: shares_start, to: entries.template_shares.len() as u32 };
     }
     let mut uses = vec![Vec::<DecodeOp>::new(); HEAD + slots];
     for op in program.ops.iter_mut().filter(|op| op.slot != NONE) {
@@ -71,7 +72,7 @@ pub(super) fn arrange(program: &mut DecodeProgram, slots: usize) {
     // A slot that only copies read plays no part if none of them is delivered.
     let of_interest = |op: &DecodeOp| op.deliver || op.code != OpCode::Copy || op.role != OpRole::Value;
     for op in program.ops.iter_mut().filter(|op| op.slot != NONE) {
-        op.idle = !uses[op.slot as usize].iter().any(of_interest);
+        op.is_unread = !uses[op.slot as usize].iter().any(of_interest);
     }
     program.entries = entries;
 }
@@ -121,30 +122,30 @@ fn each_op(program: &DecodeProgram, block: u32, each: &mut impl FnMut(&DecodeOp)
 /// Returns the state of an entry before its first value: undefined, or an initial value that is the same for all ops
 /// that read the entry.
 fn empty_state(program: &DecodeProgram, uses: &[DecodeOp]) -> DictionarySlot {
-    let Some(first) = uses.first() else { return DictionarySlot::UNDEFINED };
+    let Some(first_use) = uses.first() else { return DictionarySlot::UNDEFINED };
     let initial = |op: &DecodeOp| program.initials.get(op.initial as usize);
     let is_same = |op: &DecodeOp| {
-        let equal = match (initial(op), initial(first)) {
+        let equal = match (initial(op), initial(first_use)) {
             (None, None) => true,
             // Long texts are equal if they are the same text.
             (Some(a), Some(b)) => (a.bits, a.exponent, a.len, a.long) == (b.bits, b.exponent, b.len, b.long),
             _ => false,
         };
-        equal && op.kind == first.kind && op.code != OpCode::Increment
+        equal && op.kind == first_use.kind && op.code != OpCode::Increment
     };
     if !uses.iter().all(is_same) {
         return DictionarySlot::UNDEFINED;
     }
-    let is_text = matches!(first.kind, WireType::Ascii | WireType::Unicode | WireType::Bytes);
-    if let Some(first_initial) = initial(first) {
+    let is_text = matches!(first_use.kind, WireType::Ascii | WireType::Unicode | WireType::Bytes);
+    if let Some(first_initial) = initial(first_use) {
         let state = if first_initial.long { SlotState::Long } else { SlotState::Assigned };
-        let extra = if first_initial.long { 0 } else { first_initial.extra(first.kind) };
-        DictionarySlot { bits: first_initial.bits, meta: DictionarySlot::meta(state, first.kind, extra) }
+        let extra = if first_initial.long { 0 } else { first_initial.extra(first_use.kind) };
+        DictionarySlot { bits: first_initial.bits, meta: DictionarySlot::meta(state, first_use.kind, extra) }
     } else if uses.iter().all(|op| op.code == OpCode::Delta) && !is_text {
         // A difference then has the base zero.
-        DictionarySlot { bits: 0, meta: DictionarySlot::meta(SlotState::Assigned, first.kind, 0) }
+        DictionarySlot { bits: 0, meta: DictionarySlot::meta(SlotState::Assigned, first_use.kind, 0) }
     } else if uses.iter().all(|op| op.code == OpCode::Copy && op.optional) {
-        DictionarySlot { bits: 0, meta: DictionarySlot::meta(SlotState::Empty, first.kind, 0) }
+        DictionarySlot { bits: 0, meta: DictionarySlot::meta(SlotState::Empty, first_use.kind, 0) }
     } else {
         DictionarySlot::UNDEFINED
     }

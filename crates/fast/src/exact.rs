@@ -31,7 +31,7 @@ pub(super) struct ExactDecodePass<'p, 'b> {
     dynamic: usize,
     /// Values, twice groups, sequences and elements, and an eighth of the ops of each block, so far; delivered or not, without
     /// constants.
-    items: usize,
+    item_count: usize,
     pub fault_location: FaultLocation,
     /// The template whose message is read.
     template: u32,
@@ -41,7 +41,7 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
     pub fn new(workspace: &'p mut DecodeWorkspace, program: &'p DecodeProgram, bytes: &'b [u8]) -> Self {
         let cursor = WireCursor { bytes, offset: 0 };
         let fault_location = FaultLocation::NONE;
-        Self { program, workspace, cursor, dynamic: 0, items: 0, fault_location, template: NONE }
+        Self { program, workspace, cursor, dynamic: 0, item_count: 0, fault_location, template: NONE }
     }
 
     /// Decodes a segment: its presence map, its template id and the fields of its template. Returns the index of the
@@ -59,7 +59,7 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
         };
         let template = *self.program.by_id.get(&id).ok_or((MessageFaultCode::D9, start))?;
         let compiled = self.program.templates[template as usize];
-        if compiled.reset {
+        if compiled.resets_dictionaries {
             self.workspace.empty();
         }
         let outer_template = std::mem::replace(&mut self.template, template);
@@ -86,16 +86,16 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
     ) -> Result<(), WireFault> {
         let program = self.program;
         let ops = &program.ops[block.from as usize..block.to as usize];
-        self.items += ops.len() / OPS_OF_ITEM;
-        self.workspace.text_bytes += block.text as usize;
-        if self.items > ENTRIES_MAX || self.workspace.text_bytes > TEXT_BYTES_MAX {
+        self.item_count += ops.len() / OPS_OF_ITEM;
+        self.workspace.text_bytes += block.text_bytes as usize;
+        if self.item_count > ENTRIES_MAX || self.workspace.text_bytes > TEXT_BYTES_MAX {
             return Err((MessageFaultCode::TooLarge, self.cursor.offset));
         }
         let mut exponent = 0i8;
         let mut length = 0;
-        let mut next = 0;
-        while let Some(op) = ops.get(next) {
-            next += 1;
+        let mut next_op = 0;
+        while let Some(op) = ops.get(next_op) {
+            next_op += 1;
             match op.code {
                 OpCode::Group => {
                     if !op.optional || bits.next_bit() {
@@ -110,16 +110,16 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
                         return Err((MessageFaultCode::TooLarge, self.cursor.offset));
                     }
                     self.dynamic += 1;
-                    let (begin, items) = (self.workspace.entries.len(), self.items);
+                    let (begin, items) = (self.workspace.entries.len(), self.item_count);
                     self.push(DecodedEntryKind::Inner, PackedValue::int(0), op);
-                    self.items = items;
+                    self.item_count = items;
                     let template = self.segment::<STRICT>()?;
                     // It may have emptied what this one has.
                     self.workspace.prepare_slots(self.program, self.template);
                     self.workspace.entries[begin].bits = u64::from(template);
-                    let items = self.items;
+                    let items = self.item_count;
                     self.push(DecodedEntryKind::End, PackedValue::int(0), op);
-                    self.items = items;
+                    self.item_count = items;
                     self.dynamic -= 1;
                 }
                 OpCode::Missing => {
@@ -133,7 +133,7 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
                         (OpRole::Value, None) => {}
                         (OpRole::Value, Some(packed)) => self.push(packed.form(op.kind), packed, op),
                         // The op after it is left out with it.
-                        (OpRole::Exponent | OpRole::Length, None) => next += 1,
+                        (OpRole::Exponent | OpRole::Length, None) => next_op += 1,
                         (OpRole::Exponent, Some(packed)) => {
                             let value = packed.bits as i64;
                             if !(-EXPONENT_MAX..=EXPONENT_MAX).contains(&value) {
@@ -165,11 +165,11 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
         let block = self.program.blocks[op.block as usize];
         self.push(DecodedEntryKind::Sequence, PackedValue::int(length), op);
         for _ in 0..length {
-            let before = self.cursor.offset;
+            let group_offset = self.cursor.offset;
             self.push(DecodedEntryKind::Element, PackedValue::int(0), op);
             self.block::<STRICT>(block)?;
-            self.items += 1;
-            if self.cursor.offset == before && length > EMPTY_ELEMENTS_MAX {
+            self.item_count += 1;
+            if self.cursor.offset == group_offset && length > EMPTY_ELEMENTS_MAX {
                 return Err((MessageFaultCode::TooLarge, start));
             }
         }
@@ -187,7 +187,7 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
 
     #[inline(always)]
     pub fn push(&mut self, form: DecodedEntryKind, packed: PackedValue, op: &DecodeOp) {
-        self.items += 1;
+        self.item_count += 1;
         if op.deliver {
             let extra = if form == DecodedEntryKind::Decimal { packed.exponent as u8 } else { packed.len };
             let tag = if form < DecodedEntryKind::Element { op.tag } else { UNTAGGED };
@@ -252,7 +252,7 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
     /// Returns the value of an omitted field: the previous value, or its increment.
     #[inline(always)]
     fn previous(&mut self, op: &DecodeOp) -> Result<Option<PackedValue>, WireFault> {
-        let slot = self.workspace.slots[op.slot as usize];
+        let slot = self.workspace.dictionary_slots[op.slot as usize];
         let start = self.cursor.offset;
         if slot.state() == SlotState::Undefined {
             let initial = self.initial(op);
@@ -284,8 +284,8 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
     #[inline(always)]
     fn assign(&mut self, op: &DecodeOp, packed: Option<PackedValue>) {
         let workspace = &mut *self.workspace;
-        let slot = &mut workspace.slots[op.slot as usize];
-        workspace.undo.push(SlotUndo { slot: *slot, slot_index: op.slot });
+        let slot = &mut workspace.dictionary_slots[op.slot as usize];
+        workspace.undo_slots.push(SlotUndo { slot: *slot, slot_index: op.slot });
         let (bits, state, extra) = match packed {
             Some(packed @ PackedValue { long: true, .. }) => (packed.bits, SlotState::Long, 0),
             Some(packed) => (packed.bits, SlotState::Assigned, packed.extra(op.kind)),
@@ -332,12 +332,12 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
     #[inline(always)]
     fn ascii(&mut self, characters: &[u8]) -> PackedValue {
         let mut packed = self.text(characters);
-        if let Some(end) = characters.len().checked_sub(1) {
+        if let Some(last_index) = characters.len().checked_sub(1) {
             if packed.long {
-                let last = self.workspace.arena.len() - 1;
-                self.workspace.arena[last] &= 0x7f;
+                let stop_index = self.workspace.arena.len() - 1;
+                self.workspace.arena[stop_index] &= 0x7f;
             } else {
-                packed.bits &= !(0x80 << (8 * end));
+                packed.bits &= !(0x80 << (8 * last_index));
             }
         }
         packed
@@ -355,7 +355,7 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
 
     /// Returns the base value to which a difference or a tail applies.
     fn base(&mut self, op: &DecodeOp, start: usize) -> Result<PackedValue, WireFault> {
-        let slot = self.workspace.slots[op.slot as usize];
+        let slot = self.workspace.dictionary_slots[op.slot as usize];
         match slot.state() {
             SlotState::Undefined => Ok(self.initial(op).unwrap_or(PackedValue::int(0))),
             SlotState::Empty if op.code == OpCode::Tail => {
@@ -451,7 +451,7 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
     ) -> Result<PackedValue, WireFault> {
         let TextDelta { piece, at_end, kept_range } = change;
         let arena = &mut self.workspace.arena;
-        let from = arena.len();
+        let text_start = arena.len();
         if at_end {
             base.copy(kept_range, arena);
             piece.copy(0..piece.text_len(), arena);
@@ -459,14 +459,17 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
             piece.copy(0..piece.text_len(), arena);
             base.copy(kept_range, arena);
         }
-        let text = &arena[from..];
+        let text = &arena[text_start..];
         if op.kind == WireType::Unicode && std::str::from_utf8(text).is_err() {
             return Err((MessageFaultCode::R2, start));
         }
-        let packed =
-            if text.len() <= 8 { PackedValue::short(text) } else { PackedValue::long(from, text.len()) };
+        let packed = if text.len() <= 8 {
+            PackedValue::short(text)
+        } else {
+            PackedValue::long(text_start, text.len())
+        };
         if !packed.long {
-            arena.truncate(from);
+            arena.truncate(text_start);
         }
         self.assign(op, Some(packed));
         Ok(packed)
@@ -492,12 +495,12 @@ pub(super) fn decode_op(
     bit: bool,
 ) -> Option<usize> {
     // All of the message is put back at once if need be.
-    workspace.undo.clear();
+    workspace.undo_slots.clear();
     let program = workspace.program.clone();
     let op = &program.ops[op];
     let mut pass = ExactDecodePass::new(workspace, &program, bytes);
     let mut bits = PresenceMap::one(bit);
-    let outcome = if pass.workspace.strict {
+    let outcome = if pass.workspace.is_strict {
         pass.decode_value::<true>(op, &mut bits)
     } else {
         pass.decode_value::<false>(op, &mut bits)
@@ -505,8 +508,8 @@ pub(super) fn decode_op(
     if let Some(packed) = outcome.ok()? {
         pass.push(packed.form(op.kind), packed, op);
     }
-    let used = pass.cursor.offset;
-    workspace.text_fits(0).then_some(used)
+    let bytes_used = pass.cursor.offset;
+    workspace.text_fits(0).then_some(bytes_used)
 }
 
 /// Returns the fault code for a decimal with a part outside the bounds of its own type. The exponent may be beyond 63,

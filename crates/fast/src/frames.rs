@@ -84,8 +84,8 @@ pub(super) struct PacketReader<'s> {
     pub buffer_offset: usize,
     walker: Option<CaptureWalker>,
     fragments: IpReassembler,
-    text: bool,
-    lines: u64,
+    is_hex_text: bool,
+    line_number: u64,
     has_begun: bool,
 }
 
@@ -97,8 +97,8 @@ impl<'s> PacketReader<'s> {
             buffer_offset: 0,
             walker: None,
             fragments: IpReassembler::default(),
-            text: false,
-            lines: 0,
+            is_hex_text: false,
+            line_number: 0,
             has_begun: false,
         }
     }
@@ -123,7 +123,7 @@ impl<'s> PacketReader<'s> {
     }
 
     fn offset(&self) -> u64 {
-        self.source.base + self.buffer_offset as u64
+        self.source.input_offset + self.buffer_offset as u64
     }
 
     /// Reads the next packet or message.
@@ -138,14 +138,14 @@ impl<'s> PacketReader<'s> {
                 matches!(self.framing, StreamFraming::Frames | StreamFraming::Cme | StreamFraming::Emdi);
             self.walker = (packets && is_capture(head)).then(CaptureWalker::default);
             // `hh:mm:ss`; a length would be a million of millions.
-            self.text = self.framing == StreamFraming::HexLines
+            self.is_hex_text = self.framing == StreamFraming::HexLines
                 || self.framing == StreamFraming::Cme
                     && matches!(head, [b'0'..=b'9', b'0'..=b'9', b':', b'0'..=b'9', ..]);
         }
         if self.walker.is_some() {
             return self.captured();
         }
-        if self.text {
+        if self.is_hex_text {
             return self.line();
         }
         if self.lacks(1) {
@@ -173,11 +173,11 @@ impl<'s> PacketReader<'s> {
 
     /// Skips the rest of the input and returns its length in bytes.
     pub fn skip_to_end(&mut self) -> Result<u64, Error> {
-        let from = self.offset();
+        let packet_start = self.offset();
         loop {
             self.buffer_offset = self.source.bytes().len();
             if !self.fill(1)? {
-                return Ok(self.offset() - from);
+                return Ok(self.offset() - packet_start);
             }
         }
     }
@@ -192,9 +192,13 @@ impl<'s> PacketReader<'s> {
         if self.bytes_buffered() < head + length {
             return self.end_with_fault(MessageFaultCode::Truncated, "the input ends inside the packet");
         }
-        let from = self.buffer_offset + head;
-        self.buffer_offset = from + length;
-        Ok(NextPacket::Packet { offset: self.source.base + from as u64, from, to: self.buffer_offset })
+        let payload_start = self.buffer_offset + head;
+        self.buffer_offset = payload_start + length;
+        Ok(NextPacket::Packet {
+            offset: self.source.input_offset + payload_start as u64,
+            from: payload_start,
+            to: self.buffer_offset,
+        })
     }
 
     fn frame(&mut self) -> Result<NextPacket, Error> {
@@ -243,7 +247,7 @@ impl<'s> PacketReader<'s> {
             }
             let walker = self.walker.get_or_insert_default();
             let (offset, record) = (
-                self.source.base + self.buffer_offset as u64,
+                self.source.input_offset + self.buffer_offset as u64,
                 walker.next(self.source.bytes(), self.buffer_offset),
             );
             match record {
@@ -265,12 +269,12 @@ impl<'s> PacketReader<'s> {
                         |reason| Ok(NextPacket::Bad { offset, code: MessageFaultCode::Garbage, reason });
                     match capture::udp(packet.link, bytes, packet.is_cut()) {
                         UdpParseOutcome::Datagram(datagram) => {
-                            let from = packet.bytes.start + datagram.payload.start;
-                            let to = packet.bytes.start + datagram.payload.end;
+                            let payload_start = packet.bytes.start + datagram.payload.start;
+                            let payload_end = packet.bytes.start + datagram.payload.end;
                             return Ok(NextPacket::Packet {
-                                offset: self.source.base + from as u64,
-                                from,
-                                to,
+                                offset: self.source.input_offset + payload_start as u64,
+                                from: payload_start,
+                                to: payload_end,
                             });
                         }
                         UdpParseOutcome::Other => {}
@@ -278,7 +282,7 @@ impl<'s> PacketReader<'s> {
                             return bad("a datagram of which the capture has only a part");
                         }
                         UdpParseOutcome::Fragment(part) => {
-                            let before = self.fragments.counts();
+                            let counts_before = self.fragments.counts();
                             let full_datagram = self.fragments.add(&part, bytes, packet.ts_ns);
                             if let Some(full_datagram) = full_datagram {
                                 return Ok(NextPacket::Text {
@@ -287,13 +291,13 @@ impl<'s> PacketReader<'s> {
                                 });
                             }
                             let now = self.fragments.counts();
-                            if now.contradicting > before.contradicting {
+                            if now.contradicting > counts_before.contradicting {
                                 return bad("a fragment that contradicts others of its datagram");
                             }
-                            if now.wrong_checksums > before.wrong_checksums {
+                            if now.wrong_checksums > counts_before.wrong_checksums {
                                 return bad("a datagram of fragments whose checksum differs");
                             }
-                            if now.incomplete > before.incomplete {
+                            if now.incomplete > counts_before.incomplete {
                                 return bad("a datagram of which fragments are missing, before this place");
                             }
                         }
@@ -306,9 +310,9 @@ impl<'s> PacketReader<'s> {
 
     /// Ends a capture. Incomplete datagrams count as one bad packet; after it, there is nothing more.
     fn fragments_end(&mut self) -> NextPacket {
-        let before = self.fragments.counts();
+        let counts_before = self.fragments.counts();
         self.fragments.finish();
-        match self.fragments.counts().incomplete > before.incomplete {
+        match self.fragments.counts().incomplete > counts_before.incomplete {
             true => NextPacket::Bad {
                 offset: self.offset(),
                 code: MessageFaultCode::Garbage,
@@ -322,20 +326,20 @@ impl<'s> PacketReader<'s> {
     fn line(&mut self) -> Result<NextPacket, Error> {
         loop {
             let bytes = &self.source.bytes()[self.buffer_offset..];
-            let end = memchr::memchr(b'\n', bytes);
-            if end.is_none() && !self.source.eof {
+            let line_length = memchr::memchr(b'\n', bytes);
+            if line_length.is_none() && !self.source.eof {
                 if bytes.len() > 2 * MESSAGE_BYTES_MAX {
                     return self.end_with_fault(MessageFaultCode::TooLarge, "a line of more than 32 MiB");
                 }
                 return Ok(NextPacket::More(0));
             }
-            let line = &bytes[..end.unwrap_or(bytes.len())];
-            if end.is_none() && line.is_empty() {
+            let line = &bytes[..line_length.unwrap_or(bytes.len())];
+            if line_length.is_none() && line.is_empty() {
                 return Ok(NextPacket::End);
             }
-            let offset = self.lines;
-            self.lines += 1;
-            let consumed_len = end.map_or(line.len(), |end| end + 1);
+            let offset = self.line_number;
+            self.line_number += 1;
+            let consumed_len = line_length.map_or(line.len(), |end| end + 1);
             let text = match self.framing {
                 StreamFraming::Cme => line.rsplit(|b| *b == b']').next().unwrap_or(line),
                 _ => line,

@@ -67,8 +67,12 @@ pub fn decode_json(
     options: JsonDecodeOptions,
     out: &mut dyn Write,
 ) -> Result<DecodeSummary, Error> {
-    let mut lines =
-        JsonLineWriter { head: head(file_label), text: Vec::new(), summary: DecodeSummary::default(), out };
+    let mut lines = JsonLineWriter {
+        line_head: head(file_label),
+        pending_lines: Vec::new(),
+        summary: DecodeSummary::default(),
+        line_writer: out,
+    };
     let mut units = PacketReader::new(InputBuffer::new(input, file_label), options.framing);
     let mut patience = 1;
     let result = loop {
@@ -116,7 +120,7 @@ pub fn decode_json(
             continue;
         }
         patience = 1;
-        if lines.text.len() >= FLUSH_BYTES {
+        if lines.pending_lines.len() >= FLUSH_BYTES {
             lines.flush()?;
         }
     };
@@ -135,20 +139,21 @@ struct PacketOffset {
 }
 
 struct JsonLineWriter<'o> {
-    head: Vec<u8>,
-    text: Vec<u8>,
+    line_head: Vec<u8>,
+    pending_lines: Vec<u8>,
     summary: DecodeSummary,
-    out: &'o mut dyn Write,
+    line_writer: &'o mut dyn Write,
 }
 
 impl JsonLineWriter<'_> {
     fn flush(&mut self) -> Result<(), Error> {
-        if self.text.is_empty() {
+        if self.pending_lines.is_empty() {
             return Ok(());
         }
-        let written = self.out.write_all(&self.text).and_then(|()| self.out.flush());
-        written.map_err(|source| Error::Write { source })?;
-        self.text.clear();
+        let write_result =
+            self.line_writer.write_all(&self.pending_lines).and_then(|()| self.line_writer.flush());
+        write_result.map_err(|source| Error::Write { source })?;
+        self.pending_lines.clear();
         Ok(())
     }
 
@@ -162,7 +167,7 @@ impl JsonLineWriter<'_> {
     ) -> Result<(), Error> {
         let PacketOffset { offset, is_bytes } = packet_offset;
         let head = options.framing.head_bytes();
-        let Some(mut rest) = packet.get(head..) else {
+        let Some(mut packet_left) = packet.get(head..) else {
             self.bad(offset, MessageFaultCode::Truncated.as_str(), &"a packet that is shorter than its head");
             return Ok(());
         };
@@ -176,12 +181,14 @@ impl JsonLineWriter<'_> {
                     reset = DictionaryResetPolicy::Never;
                 }
             }
-            let message_offset = if is_bytes { offset + (packet.len() - rest.len()) as u64 } else { offset };
+            let message_offset =
+                if is_bytes { offset + (packet.len() - packet_left.len()) as u64 } else { offset };
             let templates = decoder.templates().clone();
-            let used = match decoder.decode(rest) {
+            let bytes_used = match decoder.decode(packet_left) {
                 Ok(message) => {
-                    let left = if options.framing.many() { 0 } else { rest.len() - message.bytes };
-                    self.message(message_offset, &templates, &message, left)?;
+                    let bytes_left =
+                        if options.framing.many() { 0 } else { packet_left.len() - message.bytes };
+                    self.message(message_offset, &templates, &message, bytes_left)?;
                     message.bytes
                 }
                 Err(fault) => {
@@ -189,8 +196,8 @@ impl JsonLineWriter<'_> {
                     return Ok(());
                 }
             };
-            rest = &rest[used..];
-            if !options.framing.many() || rest.is_empty() {
+            packet_left = &packet_left[bytes_used..];
+            if !options.framing.many() || packet_left.is_empty() {
                 return Ok(());
             }
         }
@@ -231,12 +238,12 @@ impl JsonLineWriter<'_> {
             Err(fault) if fault.code == MessageFaultCode::Truncated && !is_complete => return Ok(false),
             Err(fault) => {
                 self.fault(offset, &fault);
-                let rest = units.skip_to_end()?;
+                let packet_left = units.skip_to_end()?;
                 // Into the object that was just written.
-                self.text.truncate(self.text.len() - 2);
-                self.text.extend_from_slice(b",\"rest_bytes\":");
-                number(&mut self.text, rest);
-                self.text.extend_from_slice(b"}\n");
+                self.pending_lines.truncate(self.pending_lines.len() - 2);
+                self.pending_lines.extend_from_slice(b",\"rest_bytes\":");
+                number(&mut self.pending_lines, packet_left);
+                self.pending_lines.extend_from_slice(b"}\n");
             }
         }
         Ok(true)
@@ -244,10 +251,10 @@ impl JsonLineWriter<'_> {
 
     fn start(&mut self, offset: u64) {
         let n = self.summary.messages + self.summary.errors;
-        self.text.extend_from_slice(&self.head);
-        number(&mut self.text, n);
-        self.text.extend_from_slice(b",\"offset\":");
-        number(&mut self.text, offset);
+        self.pending_lines.extend_from_slice(&self.line_head);
+        number(&mut self.pending_lines, n);
+        self.pending_lines.extend_from_slice(b",\"offset\":");
+        number(&mut self.pending_lines, offset);
     }
 
     fn fault(&mut self, offset: u64, fault: &MessageFault) {
@@ -256,11 +263,11 @@ impl JsonLineWriter<'_> {
 
     fn bad(&mut self, offset: u64, code: &str, reason: &dyn Display) {
         self.start(offset);
-        self.text.extend_from_slice(b",\"error\":{\"code\":");
-        string(&mut self.text, code);
-        self.text.extend_from_slice(b",\"message\":");
-        string(&mut self.text, &reason.to_string());
-        self.text.extend_from_slice(b"}}\n");
+        self.pending_lines.extend_from_slice(b",\"error\":{\"code\":");
+        string(&mut self.pending_lines, code);
+        self.pending_lines.extend_from_slice(b",\"message\":");
+        string(&mut self.pending_lines, &reason.to_string());
+        self.pending_lines.extend_from_slice(b"}}\n");
         self.summary.errors += 1;
     }
 
@@ -273,13 +280,13 @@ impl JsonLineWriter<'_> {
     ) -> Result<(), Error> {
         self.start(offset);
         let template = &templates.list()[message.template];
-        self.text.extend_from_slice(b",\"type\":{\"id\":");
-        number(&mut self.text, template.id.unwrap_or_default().into());
-        self.text.extend_from_slice(b",\"name\":");
-        string(&mut self.text, &template.name.local);
-        self.text.extend_from_slice(b"},\"fields\":{");
+        self.pending_lines.extend_from_slice(b",\"type\":{\"id\":");
+        number(&mut self.pending_lines, template.id.unwrap_or_default().into());
+        self.pending_lines.extend_from_slice(b",\"name\":");
+        string(&mut self.pending_lines, &template.name.local);
+        self.pending_lines.extend_from_slice(b"},\"fields\":{");
         // All bytes gathered of a message are written but the last, which decides about commas.
-        let (text, out) = (&mut self.text, &mut self.out);
+        let (text, out) = (&mut self.pending_lines, &mut self.line_writer);
         fields(text, templates, message, |text| {
             if text.len() < FLUSH_BYTES {
                 return Ok(());
@@ -289,12 +296,12 @@ impl JsonLineWriter<'_> {
             text.drain(..all_but_last);
             Ok(())
         })?;
-        self.text.push(b'}');
+        self.pending_lines.push(b'}');
         if left > 0 {
-            self.text.extend_from_slice(b",\"rest_bytes\":");
-            number(&mut self.text, left as u64);
+            self.pending_lines.extend_from_slice(b",\"rest_bytes\":");
+            number(&mut self.pending_lines, left as u64);
         }
-        self.text.extend_from_slice(b"}\n");
+        self.pending_lines.extend_from_slice(b"}\n");
         self.summary.messages += 1;
         Ok(())
     }

@@ -27,19 +27,19 @@ enum OpenObject<I> {
 
 /// The parts of a block that repeats names.
 struct NamedPartIter<I> {
-    parts: std::vec::IntoIter<NamedPart<I>>,
+    named_parts: std::vec::IntoIter<NamedPart<I>>,
     /// The name whose array is open.
     array: Option<usize>,
-    end: &'static [u8],
+    closing_bytes: &'static [u8],
     /// The place after the block.
-    after: I,
+    after_block: I,
 }
 
 /// The start of a part.
 struct NamedPart<I> {
     from: I,
     /// The place of the first part of its name.
-    first: usize,
+    first_name_part: usize,
     is_repeated: bool,
 }
 
@@ -53,20 +53,20 @@ pub(super) fn fields<E>(
     let mut room = room;
     let has_repeats = message.program.templates[message.template].has_repeats;
     let mut tokens = message.tokens();
-    let mut open = Vec::new();
+    let mut open_objects = Vec::new();
     if has_repeats {
-        open.push(by_name(&mut tokens, b""));
+        open_objects.push(by_name(&mut tokens, b""));
     }
     loop {
         room(out)?;
         let mut has_name = true;
-        match open.last_mut() {
+        match open_objects.last_mut() {
             Some(OpenObject::ByName(block)) => match block.next(out, &mut has_name) {
                 Some(from) => tokens = from,
                 None => {
-                    out.extend_from_slice(block.end);
-                    if let Some(OpenObject::ByName(block)) = open.pop() {
-                        tokens = block.after;
+                    out.extend_from_slice(block.closing_bytes);
+                    if let Some(OpenObject::ByName(block)) = open_objects.pop() {
+                        tokens = block.after_block;
                     }
                     continue;
                 }
@@ -106,13 +106,13 @@ pub(super) fn fields<E>(
                 object(out, message.program.templates[index].has_repeats, &mut tokens, b"}}")
             }
             ObjectToken::End => {
-                if let Some(OpenObject::InOrder(end)) = open.pop() {
+                if let Some(OpenObject::InOrder(end)) = open_objects.pop() {
                     out.extend_from_slice(end);
                 }
                 continue;
             }
         };
-        open.push(open_object);
+        open_objects.push(open_object);
     }
 }
 
@@ -134,7 +134,7 @@ fn by_name<'m, I: Iterator<Item = ObjectToken<'m>> + Clone>(
     let (mut parts, mut firsts) = (Vec::new(), HashMap::new());
     let mut depth = 0;
     loop {
-        let from = (depth == 0).then(|| tokens.clone());
+        let saved_tokens = (depth == 0).then(|| tokens.clone());
         let Some(token) = tokens.next() else { break };
         let (info, begins) = match token {
             ObjectToken::Value(info, _) => (info, false),
@@ -148,25 +148,30 @@ fn by_name<'m, I: Iterator<Item = ObjectToken<'m>> + Clone>(
                 continue;
             }
         };
-        if let Some(from) = from {
+        if let Some(from) = saved_tokens {
             let is_repeated = info.is_repeated;
             let part_index = parts.len();
             let first =
                 if is_repeated { *firsts.entry(info.key()).or_insert(part_index) } else { part_index };
-            parts.push(NamedPart { from, first, is_repeated });
+            parts.push(NamedPart { from, first_name_part: first, is_repeated });
         }
         depth += usize::from(begins);
     }
     // It keeps the order of parts with the same name.
-    parts.sort_by_key(|part| part.first);
-    OpenObject::ByName(NamedPartIter { parts: parts.into_iter(), array: None, end, after: tokens.clone() })
+    parts.sort_by_key(|part| part.first_name_part);
+    OpenObject::ByName(NamedPartIter {
+        named_parts: parts.into_iter(),
+        array: None,
+        closing_bytes: end,
+        after_block: tokens.clone(),
+    })
 }
 
 impl<'m, I: Iterator<Item = ObjectToken<'m>> + Clone> NamedPartIter<I> {
     /// Takes the next part and opens its array if it is in an array. Returns `None` when all arrays are closed.
     fn next(&mut self, out: &mut Vec<u8>, has_name: &mut bool) -> Option<I> {
-        let part = self.parts.next();
-        let array = part.as_ref().filter(|part| part.is_repeated).map(|part| part.first);
+        let part = self.named_parts.next();
+        let array = part.as_ref().filter(|part| part.is_repeated).map(|part| part.first_name_part);
         if array != self.array {
             if self.array.is_some() {
                 out.push(b']');

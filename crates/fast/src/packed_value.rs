@@ -57,8 +57,8 @@ impl PackedValue {
     /// Appends this part of the text to the arena in which it may lie.
     pub fn copy(&self, part: Range<usize>, arena: &mut Vec<u8>) {
         if self.long {
-            let from = span(self.bits).start;
-            arena.extend_from_within(from + part.start..from + part.end);
+            let text_start = span(self.bits).start;
+            arena.extend_from_within(text_start + part.start..text_start + part.end);
         } else {
             arena.extend_from_slice(&self.bits.to_le_bytes()[part]);
         }

@@ -26,7 +26,7 @@ pub(super) struct DecodeOp {
     /// The block inside it.
     pub block: u32,
     /// Nothing reads its previous value, nor the value that other fields share with it: only whether there is one.
-    pub idle: bool,
+    pub is_unread: bool,
     /// It is delivered, as this.
     pub deliver: bool,
     pub tag: u16,
@@ -43,7 +43,7 @@ impl DecodeOp {
             slot: NONE,
             initial: NONE,
             block: NONE,
-            idle: false,
+            is_unread: false,
             deliver: true,
             tag: UNTAGGED,
         }
@@ -59,7 +59,7 @@ pub(super) struct OpBlock {
     /// The template that it is part of.
     pub template: u32,
     /// Bytes of the texts of its constants, delivered or not.
-    pub text: u32,
+    pub text_bytes: u32,
 }
 
 /// A template.
@@ -67,14 +67,14 @@ pub(super) struct OpBlock {
 pub(super) struct CompiledTemplate {
     pub block: u32,
     /// It empties the dictionaries.
-    pub reset: bool,
+    pub resets_dictionaries: bool,
     pub inside: ConstantRange,
     /// It holds a name more than once, see [`CompiledPart::is_repeated`].
     pub has_repeats: bool,
     /// Any constant is in it, or may be in a message inside it.
     pub has_constants: bool,
     /// The entries of dictionaries that it has: a range of the layout of the dictionaries.
-    pub shares: SharedSlotRange,
+    pub shared_slots: SharedSlotRange,
 }
 
 /// The constants of a block, in [`DecodeProgram::constants`]: its fields that need neither an op nor a byte.

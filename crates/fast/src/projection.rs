@@ -39,14 +39,14 @@ pub const UNTAGGED: u16 = u16::MAX;
 #[derive(Debug, Clone)]
 pub struct Projection {
     templates: Arc<Templates>,
-    selected: HashMap<usize, TemplateSelection>,
+    selected_fields: HashMap<usize, TemplateSelection>,
 }
 
 /// The selected fields of a template.
 #[derive(Debug, Clone, Default)]
 struct TemplateSelection {
     /// The tag of every field that is not named itself.
-    all: Option<u16>,
+    default_tag: Option<u16>,
     paths: HashMap<String, u16>,
 }
 
@@ -80,7 +80,7 @@ impl Projection {
     /// Makes an empty projection of these templates.
     #[must_use]
     pub fn new(templates: Arc<Templates>) -> Self {
-        Self { templates, selected: HashMap::new() }
+        Self { templates, selected_fields: HashMap::new() }
     }
 
     /// Returns the templates.
@@ -108,7 +108,7 @@ impl Projection {
     pub fn select(&mut self, template: usize, path: &str, tag: u16) -> bool {
         let has_part = self.paths_of(template).iter().any(|p| p == path);
         if has_part {
-            self.selected.entry(template).or_default().paths.insert(path.to_owned(), tag);
+            self.selected_fields.entry(template).or_default().paths.insert(path.to_owned(), tag);
         }
         has_part
     }
@@ -119,7 +119,7 @@ impl Projection {
     /// Fails if there is no such template.
     pub fn template(mut self, template: &str, tag: u16) -> Result<Self, UnknownField> {
         for index in self.find_templates(template)? {
-            self.selected.entry(index).or_default().all = Some(tag);
+            self.selected_fields.entry(index).or_default().default_tag = Some(tag);
         }
         Ok(self)
     }
@@ -134,8 +134,8 @@ impl Projection {
 
     /// Returns the tag of the part at a path, or `None` if the part is not selected.
     pub(super) fn tag(&self, template: usize, path: &str) -> Option<u16> {
-        let selected = self.selected.get(&template)?;
-        selected.paths.get(path).copied().or(selected.all)
+        let selected = self.selected_fields.get(&template)?;
+        selected.paths.get(path).copied().or(selected.default_tag)
     }
 
     fn find_templates(&self, template: &str) -> Result<Vec<usize>, UnknownField> {

@@ -209,7 +209,7 @@ impl<'m> Message<'m> {
             constants: &self.program.constants,
             templates: &self.program.templates,
             entries: self.entries.iter(),
-            inside: *block,
+            constants_left: *block,
             in_element: false,
         }
     }
@@ -233,7 +233,7 @@ struct EntryExpander<'m, const INNER: bool> {
     templates: &'m [CompiledTemplate],
     entries: std::slice::Iter<'m, DecodedEntry>,
     /// Constants of the block that were not returned yet.
-    inside: ConstantRange,
+    constants_left: ConstantRange,
     /// The innermost open part is an element.
     in_element: bool,
 }
@@ -245,7 +245,7 @@ impl<'m, const INNER: bool> Iterator for EntryExpander<'m, INNER> {
     fn next(&mut self) -> Option<ExpandedEntry<'m>> {
         loop {
             let Some(entry) = self.entries.as_slice().first() else {
-                return self.constant(self.inside.to);
+                return self.constant(self.constants_left.to);
             };
             let info = &self.infos[entry.info() as usize];
             if entry.form() < DecodedEntryKind::Element || entry.form() == DecodedEntryKind::Inner {
@@ -255,14 +255,14 @@ impl<'m, const INNER: bool> Iterator for EntryExpander<'m, INNER> {
                 self.entries.next();
                 match entry.form() {
                     DecodedEntryKind::Group | DecodedEntryKind::Sequence => {
-                        (self.inside, self.in_element) = (info.inside, false);
+                        (self.constants_left, self.in_element) = (info.inside, false);
                         if entry.form() == DecodedEntryKind::Sequence {
-                            self.inside = ConstantRange::NOTHING;
+                            self.constants_left = ConstantRange::NOTHING;
                         }
                     }
                     DecodedEntryKind::Inner => {
                         let template = &self.templates[entry.bits as usize];
-                        (self.inside, self.in_element) = (template.inside, false);
+                        (self.constants_left, self.in_element) = (template.inside, false);
                         if INNER {
                             return Some(ExpandedEntry::Inner(entry));
                         }
@@ -272,19 +272,19 @@ impl<'m, const INNER: bool> Iterator for EntryExpander<'m, INNER> {
                 }
                 return Some(ExpandedEntry::Entry(entry));
             }
-            if let Some(constant) = self.constant(self.inside.to) {
+            if let Some(constant) = self.constant(self.constants_left.to) {
                 return Some(constant);
             }
             if self.in_element {
-                (self.inside, self.in_element) = (ConstantRange::NOTHING, false);
+                (self.constants_left, self.in_element) = (ConstantRange::NOTHING, false);
                 return Some(ExpandedEntry::End);
             }
             self.entries.next();
             if entry.form() == DecodedEntryKind::Element {
-                (self.inside, self.in_element) = (info.inside, true);
+                (self.constants_left, self.in_element) = (info.inside, true);
                 return Some(ExpandedEntry::Element(entry));
             }
-            self.inside = ConstantRange { from: info.constants, to: info.block_constants_end };
+            self.constants_left = ConstantRange { from: info.constants, to: info.block_constants_end };
             self.in_element = info.in_element;
             if INNER || !matches!(info.kind, CompiledPartKind::Dynamic) {
                 return Some(ExpandedEntry::End);
@@ -296,11 +296,11 @@ impl<'m, const INNER: bool> Iterator for EntryExpander<'m, INNER> {
 impl<'m, const INNER: bool> EntryExpander<'m, INNER> {
     #[inline]
     fn constant(&mut self, before: u32) -> Option<ExpandedEntry<'m>> {
-        if self.inside.from >= before {
+        if self.constants_left.from >= before {
             return None;
         }
-        self.inside.from += 1;
-        Some(ExpandedEntry::Entry(&self.constants[self.inside.from as usize - 1].entry))
+        self.constants_left.from += 1;
+        Some(ExpandedEntry::Entry(&self.constants[self.constants_left.from as usize - 1].entry))
     }
 }
 

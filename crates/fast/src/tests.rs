@@ -364,7 +364,7 @@ fn blocks_weigh_the_same_for_all() {
         for program in [compile(&templates, None), compile(&templates, Some(&projection))] {
             for (template, compiled) in templates.list().iter().zip(&program.templates) {
                 let block = program.blocks[compiled.block as usize];
-                let found = ((block.to - block.from) as usize, block.text as usize);
+                let found = ((block.to - block.from) as usize, block.text_bytes as usize);
                 assert_eq!(found, naive::weight(&templates, &template.body), "{xml}");
             }
         }

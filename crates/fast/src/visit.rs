@@ -188,8 +188,8 @@ impl Message<'_> {
             let info = || &program.infos[entry.info() as usize];
             if CONSTANTS {
                 let is_end = matches!(entry.form(), DecodedEntryKind::Element | DecodedEntryKind::End);
-                let before = if is_end { inside.to } else { info().constants };
-                constants(self, &mut inside, before, visitor);
+                let position_before = if is_end { inside.to } else { info().constants };
+                constants(self, &mut inside, position_before, visitor);
             }
             // Most entries are values, and only the visitor needs their kind.
             if entry.is_value() {
@@ -235,8 +235,8 @@ impl Message<'_> {
             }
         }
         if CONSTANTS && inside.from < inside.to {
-            let before = inside.to;
-            constants(self, &mut inside, before, visitor);
+            let position_before = inside.to;
+            constants(self, &mut inside, position_before, visitor);
         }
     }
 }

@@ -21,31 +21,36 @@ impl<'b> WireCursor<'b> {
     #[cold]
     pub fn entity(&mut self) -> Result<&'b [u8], WireFault> {
         let start = self.offset;
-        let rest = &self.bytes[start..];
-        let stop = rest.iter().position(|b| *b >= 0x80).ok_or((MessageFaultCode::Truncated, start))?;
+        let bytes_after = &self.bytes[start..];
+        let stop = bytes_after.iter().position(|b| *b >= 0x80).ok_or((MessageFaultCode::Truncated, start))?;
         self.offset += stop + 1;
-        Ok(&rest[..=stop])
+        Ok(&bytes_after[..=stop])
     }
 
     /// Reads an integer of up to nine bytes. Leaves a longer or overlong integer where it is and returns `None`.
     #[inline(always)]
     fn short<const SIGNED: bool, const STRICT: bool>(&mut self) -> Option<i64> {
-        let first = *self.bytes.get(self.offset)?;
-        let mut value = if SIGNED { i64::from((first << 1) as i8) >> 1 } else { i64::from(first & 0x7f) };
-        if first >= 0x80 {
+        let first_byte = *self.bytes.get(self.offset)?;
+        let mut value =
+            if SIGNED { i64::from((first_byte << 1) as i8) >> 1 } else { i64::from(first_byte & 0x7f) };
+        if first_byte >= 0x80 {
             self.offset += 1;
             return Some(value);
         }
         // Overlong ones are for the general way.
-        let rest = self.bytes.get(self.offset + 1..)?;
+        let bytes_after = self.bytes.get(self.offset + 1..)?;
         if STRICT {
-            let next = rest.first()? & 0x40 != 0;
-            let overlong = if SIGNED { first == 0 && !next || first == 0x7f && next } else { first == 0 };
+            let next_bit = bytes_after.first()? & 0x40 != 0;
+            let overlong = if SIGNED {
+                first_byte == 0 && !next_bit || first_byte == 0x7f && next_bit
+            } else {
+                first_byte == 0
+            };
             if overlong {
                 return None;
             }
         }
-        for (n, byte) in rest.iter().take(8).enumerate() {
+        for (n, byte) in bytes_after.iter().take(8).enumerate() {
             value = value << 7 | i64::from(byte & 0x7f);
             if *byte >= 0x80 {
                 self.offset += n + 2;
@@ -115,12 +120,12 @@ impl<'b> WireCursor<'b> {
             }
             value -= i64::from(value > 0);
         }
-        let fits = match kind {
+        let fits_type = match kind {
             WireType::Int32 => i32::try_from(value).is_ok(),
             WireType::UInt32 => u32::try_from(value).is_ok(),
             _ => true,
         };
-        if fits { Ok(Some(value as u64)) } else { Err((MessageFaultCode::D2, start)) }
+        if fits_type { Ok(Some(value as u64)) } else { Err((MessageFaultCode::D2, start)) }
     }
 
     #[cold]
@@ -148,15 +153,15 @@ impl<'b> WireCursor<'b> {
     #[inline(always)]
     pub fn ascii<const STRICT: bool>(&mut self, nullable: bool) -> Result<Option<&'b [u8]>, WireFault> {
         let start = self.offset;
-        let rest = self.bytes.get(start..).unwrap_or_default();
-        let stop = match rest.first_chunk() {
+        let bytes_after = self.bytes.get(start..).unwrap_or_default();
+        let stop = match bytes_after.first_chunk() {
             Some(eight) if u64::from_le_bytes(*eight) & STOPS != 0 => {
                 (u64::from_le_bytes(*eight) & STOPS).trailing_zeros() as usize / 8
             }
-            _ => rest.iter().position(|b| *b >= 0x80).ok_or((MessageFaultCode::Truncated, start))?,
+            _ => bytes_after.iter().position(|b| *b >= 0x80).ok_or((MessageFaultCode::Truncated, start))?,
         };
         self.offset = start + stop + 1;
-        let characters = &rest[..=stop];
+        let characters = &bytes_after[..=stop];
         if characters[0] & 0x7f != 0 {
             return Ok(Some(characters));
         }
@@ -167,8 +172,8 @@ impl<'b> WireCursor<'b> {
     pub fn vector<const STRICT: bool>(&mut self, nullable: bool) -> Result<Option<&'b [u8]>, WireFault> {
         let start = self.offset;
         let Some(length) = self.int::<STRICT>(WireType::UInt32, nullable)? else { return Ok(None) };
-        let rest = &self.bytes[self.offset..];
-        let bytes = rest.get(..length as usize).ok_or((MessageFaultCode::Truncated, start))?;
+        let bytes_after = &self.bytes[self.offset..];
+        let bytes = bytes_after.get(..length as usize).ok_or((MessageFaultCode::Truncated, start))?;
         self.offset += bytes.len();
         Ok(Some(bytes))
     }

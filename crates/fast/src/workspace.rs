@@ -21,12 +21,12 @@ const ARENA_BYTES: usize = 64 << 10;
 pub(super) struct DecodeWorkspace {
     pub program: Arc<DecodeProgram>,
     /// The reportable errors R6, R7, R8 and R9 are raised as well.
-    pub strict: bool,
-    pub slots: Vec<DictionarySlot>,
+    pub is_strict: bool,
+    pub dictionary_slots: Vec<DictionarySlot>,
     /// Counted up where the dictionaries are emptied; what of them is of another epoch is empty.
     pub epoch: u32,
     /// The epoch of each share of the slots.
-    pub filled: Vec<u32>,
+    pub share_epochs: Vec<u32>,
     /// Slots and epochs before the message that the fast engine decodes, as far as its template has them.
     pub saved: Vec<DictionarySlot>,
     pub saved_filled: Vec<u32>,
@@ -35,7 +35,7 @@ pub(super) struct DecodeWorkspace {
     pub template_id: Option<u32>,
     pub entries: Vec<DecodedEntry>,
     /// The end of a message at the end of its buffer, with room after it.
-    pub padded: Vec<u8>,
+    pub padded_message: Vec<u8>,
     pub arena: Vec<u8>,
     /// Bytes of the arena at which it is looked through.
     sweep_at: usize,
@@ -44,7 +44,7 @@ pub(super) struct DecodeWorkspace {
     /// Bytes of the message's texts so far.
     pub text_bytes: usize,
     /// Slots that the exact engine wrote over in this message, in the order of writing.
-    pub undo: Vec<SlotUndo>,
+    pub undo_slots: Vec<SlotUndo>,
     undo_filled: Vec<(u32, u32)>,
 }
 
@@ -52,9 +52,9 @@ impl DecodeWorkspace {
     /// Makes a workspace with empty dictionaries.
     pub fn new(program: Arc<DecodeProgram>) -> Self {
         Self {
-            slots: program.entries.empty.clone(),
+            dictionary_slots: program.entries.empty.clone(),
             saved: program.entries.empty.clone(),
-            filled: vec![1; program.entries.shares.len()],
+            share_epochs: vec![1; program.entries.shares.len()],
             saved_filled: vec![1; program.entries.shares.len()],
             current_template: NONE,
             arena: program.texts.clone(),
@@ -62,12 +62,12 @@ impl DecodeWorkspace {
             kept_max: KEPT_BYTES_MAX,
             text_bytes: 0,
             program,
-            strict: false,
-            padded: Vec::new(),
+            is_strict: false,
+            padded_message: Vec::new(),
             epoch: 1,
             template_id: None,
             entries: Vec::new(),
-            undo: Vec::new(),
+            undo_slots: Vec::new(),
             undo_filled: Vec::new(),
         }
     }
@@ -91,18 +91,18 @@ impl DecodeWorkspace {
 
     /// Forgets the saved state that [`Self::undo`] would restore.
     pub fn forget_undo(&mut self) {
-        self.undo.clear();
+        self.undo_slots.clear();
         self.undo_filled.clear();
     }
 
     /// Undoes the changes of the exact engine to the dictionaries.
     #[cold]
     pub fn undo(&mut self, before: (u32, Option<u32>)) {
-        while let Some(SlotUndo { slot_index, slot }) = self.undo.pop() {
-            self.slots[slot_index as usize] = slot;
+        while let Some(SlotUndo { slot_index, slot }) = self.undo_slots.pop() {
+            self.dictionary_slots[slot_index as usize] = slot;
         }
         while let Some((share, epoch)) = self.undo_filled.pop() {
-            self.filled[share as usize] = epoch;
+            self.share_epochs[share as usize] = epoch;
         }
         (self.epoch, self.template_id) = before;
         self.entries.clear();
@@ -111,16 +111,19 @@ impl DecodeWorkspace {
     /// Empties the entries of a template that are of an earlier epoch.
     pub fn prepare_slots(&mut self, program: &DecodeProgram, template: u32) {
         let entries = &program.entries;
-        for &share in &entries.template_shares[program.templates[template as usize].shares.range()] {
-            let filled = &mut self.filled[share as usize];
-            if *filled == self.epoch {
+        for &share in &entries.template_shares[program.templates[template as usize].shared_slots.range()] {
+            let share_epoch = &mut self.share_epochs[share as usize];
+            if *share_epoch == self.epoch {
                 continue;
             }
-            self.undo_filled.push((share, *filled));
-            *filled = self.epoch;
+            self.undo_filled.push((share, *share_epoch));
+            *share_epoch = self.epoch;
             for slot_index in entries.shares[share as usize].range() {
-                self.undo.push(SlotUndo { slot: self.slots[slot_index], slot_index: slot_index as u32 });
-                self.slots[slot_index] = entries.empty[slot_index];
+                self.undo_slots.push(SlotUndo {
+                    slot: self.dictionary_slots[slot_index],
+                    slot_index: slot_index as u32,
+                });
+                self.dictionary_slots[slot_index] = entries.empty[slot_index];
             }
         }
     }
@@ -131,13 +134,13 @@ impl DecodeWorkspace {
         let program = self.program.clone();
         let entries = &program.entries;
         if let Some(compiled) = program.templates.get(self.current_template as usize) {
-            for &share in &entries.template_shares[compiled.shares.range()] {
+            for &share in &entries.template_shares[compiled.shared_slots.range()] {
                 let (saved, range) =
                     (self.saved_filled[share as usize], entries.shares[share as usize].range());
                 if saved == before.0 {
-                    self.slots[range.clone()].copy_from_slice(&self.saved[range]);
+                    self.dictionary_slots[range.clone()].copy_from_slice(&self.saved[range]);
                 }
-                self.filled[share as usize] = saved;
+                self.share_epochs[share as usize] = saved;
             }
         }
         (self.epoch, self.template_id) = before;
@@ -154,9 +157,9 @@ impl DecodeWorkspace {
     #[cold]
     fn kept_bytes(&self) -> usize {
         let program_text_len = self.program.texts.len();
-        let shares = self.program.entries.shares.iter().zip(&self.filled);
+        let shares = self.program.entries.shares.iter().zip(&self.share_epochs);
         let live = shares.filter(|(_, filled)| **filled == self.epoch);
-        let slots = live.flat_map(|(share, _)| &self.slots[share.range()]);
+        let slots = live.flat_map(|(share, _)| &self.dictionary_slots[share.range()]);
         let long = slots.filter(|slot| slot.state() == SlotState::Long).map(|slot| span(slot.bits));
         long.filter(|span| span.start >= program_text_len).map(|span| span.len()).sum()
     }
@@ -179,19 +182,19 @@ impl DecodeWorkspace {
     /// Keeps only the texts in the arena to which slots refer, and only the defined slots.
     #[cold]
     fn sweep(&mut self) {
-        let before = std::mem::replace(&mut self.arena, self.program.texts.clone());
-        for (share, filled) in self.program.entries.shares.iter().zip(&mut self.filled) {
-            let live = *filled == self.epoch;
-            *filled = u32::from(live);
+        let old_arena = std::mem::replace(&mut self.arena, self.program.texts.clone());
+        for (share, filled) in self.program.entries.shares.iter().zip(&mut self.share_epochs) {
+            let is_current = *filled == self.epoch;
+            *filled = u32::from(is_current);
             // Texts of other epochs are gone.
-            for slot in self.slots[share.range()].iter_mut().filter(|_| live) {
+            for slot in self.dictionary_slots[share.range()].iter_mut().filter(|_| is_current) {
                 if slot.state() == SlotState::Long {
                     let span = span(slot.bits);
                     // Initial values stay where they are.
                     if span.start < self.program.texts.len() {
                         continue;
                     }
-                    let text = &before[span];
+                    let text = &old_arena[span];
                     slot.bits = PackedValue::long(self.arena.len(), text.len()).bits;
                     self.arena.extend_from_slice(text);
                 }

@@ -9,7 +9,7 @@ mod raw_check;
 mod retry;
 mod spool;
 
-use raw_check::{RawFile, compare};
+use raw_check::{RawFile, compare_bytes};
 
 pub use raw_check::{RawLogDamage, RawLogReport, check_raw, raw_damage};
 pub use retry::{RetryReport, retry};
@@ -33,9 +33,9 @@ const RAW_LOG: &str = "quarantine.raw";
 /// The raw log of a tape, open for appending.
 #[derive(Debug)]
 pub struct RawLog {
-    path: PathBuf,
-    file: Option<File>,
-    len: u64,
+    log_path: PathBuf,
+    log_file: Option<File>,
+    log_length: u64,
     /// What was appended and is not in the file yet, see [`RawLog::open_held`].
     pending_bytes: Option<Vec<u8>>,
 }
@@ -44,7 +44,7 @@ pub struct RawLog {
 #[derive(Clone, Debug, Serialize)]
 pub struct QuarantineEntry {
     /// Position of its event on the tape.
-    #[serde(serialize_with = "number")]
+    #[serde(serialize_with = "serialize_position")]
     pub position: Position,
     /// Feed and file name.
     pub source: String,
@@ -104,7 +104,7 @@ impl QuarantineListing {
         if self.verify {
             let mut log = RawFile::open(dir)?;
             for entry in &mut self.entries {
-                entry.damaged = log.check(entry)?;
+                entry.damaged = log.check_entry(entry)?;
                 damaged += u64::from(entry.damaged.is_some());
             }
         }
@@ -133,9 +133,9 @@ impl RawLog {
         let fail = |source| Error::Raw { path: path.clone(), source };
         let file = match open_regular_with(File::options().read(true).write(true), &path) {
             Ok(file) => {
-                let have = file.metadata().map_err(fail)?.len();
-                if have < len {
-                    let reason = format!("{have} bytes, but the tape refers to {len}");
+                let log_bytes = file.metadata().map_err(fail)?.len();
+                if log_bytes < len {
+                    let reason = format!("{log_bytes} bytes, but the tape refers to {len}");
                     return Err(fail(IoError::new(ErrorKind::UnexpectedEof, reason)));
                 }
                 Some(file)
@@ -147,7 +147,7 @@ impl RawLog {
             }
             Err(e) => return Err(fail(e)),
         };
-        Ok(Self { path, file, len, pending_bytes: Some(Vec::new()) })
+        Ok(Self { log_path: path, log_file: file, log_length: len, pending_bytes: Some(Vec::new()) })
     }
 
     /// Writes the messages appended since, and cuts off the bytes after them.
@@ -156,13 +156,13 @@ impl RawLog {
     /// Fails if the disk refuses.
     pub fn release(&mut self) -> Result<(), Error> {
         let Some(pending_bytes) = self.pending_bytes.take() else { return Ok(()) };
-        let len = self.len;
-        self.len -= pending_bytes.len() as u64;
+        let len = self.log_length;
+        self.log_length -= pending_bytes.len() as u64;
         if !pending_bytes.is_empty() {
             self.append(&pending_bytes)?;
         }
-        let fail = |source| Error::Raw { path: self.path.clone(), source };
-        self.file.as_ref().map_or(Ok(()), |file| file.set_len(len)).map_err(fail)
+        let fail = |source| Error::Raw { path: self.log_path.clone(), source };
+        self.log_file.as_ref().map_or(Ok(()), |file| file.set_len(len)).map_err(fail)
     }
 
     /// Appends a message; returns its offset.
@@ -171,23 +171,23 @@ impl RawLog {
     /// Fails if the disk refuses.
     pub fn append(&mut self, raw: &[u8]) -> Result<u64, Error> {
         if let Some(pending_bytes) = &mut self.pending_bytes {
-            let offset = self.len;
+            let offset = self.log_length;
             pending_bytes.extend_from_slice(raw);
-            self.len += raw.len() as u64;
+            self.log_length += raw.len() as u64;
             return Ok(offset);
         }
-        let fail = |source| Error::Raw { path: self.path.clone(), source };
-        let file = match &self.file {
+        let fail = |source| Error::Raw { path: self.log_path.clone(), source };
+        let file = match &self.log_file {
             Some(file) => file,
             None => {
                 let options = &mut File::options();
-                let file = options.read(true).write(true).create(true).truncate(true).open(&self.path);
-                self.file.insert(file.map_err(fail)?)
+                let file = options.read(true).write(true).create(true).truncate(true).open(&self.log_path);
+                self.log_file.insert(file.map_err(fail)?)
             }
         };
-        file.write_all_at(raw, self.len).map_err(fail)?;
-        let offset = self.len;
-        self.len += raw.len() as u64;
+        file.write_all_at(raw, self.log_length).map_err(fail)?;
+        let offset = self.log_length;
+        self.log_length += raw.len() as u64;
         Ok(offset)
     }
 
@@ -196,8 +196,10 @@ impl RawLog {
     /// # Errors
     /// Fails if the disk refuses.
     pub fn sync(&self) -> Result<(), Error> {
-        match &self.file {
-            Some(file) => file.sync_data().map_err(|source| Error::Raw { path: self.path.clone(), source }),
+        match &self.log_file {
+            Some(file) => {
+                file.sync_data().map_err(|source| Error::Raw { path: self.log_path.clone(), source })
+            }
             None => Ok(()),
         }
     }
@@ -211,11 +213,11 @@ impl QuarantineEntry {
 }
 
 /// Marks the entry that a definition says its grown file has superseded.
-fn supersede(entries: &mut [QuarantineEntry], definition: &Event<'_>) {
+fn mark_superseded(entries: &mut [QuarantineEntry], definition: &Event<'_>) {
     let Some((true, from)) = growth_of(definition) else { return };
     let first_id = uint(definition, EventField::Of).unwrap_or(0) as u32;
-    let last = entries.iter_mut().rev().find(|e| e.source_id == first_id && e.offset == from);
-    if let Some(entry) = last {
+    let last_entry = entries.iter_mut().rev().find(|e| e.source_id == first_id && e.offset == from);
+    if let Some(entry) = last_entry {
         entry.superseded = true;
     }
 }
@@ -252,7 +254,7 @@ pub fn list_with(dir: &Path, options: ReadOptions) -> Result<QuarantineListing, 
             let Some(event) = Event::new(frame) else { continue };
             if header.is_meta() {
                 if event.kind() == EventKind::Source {
-                    supersede(&mut entries, &event);
+                    mark_superseded(&mut entries, &event);
                 }
                 continue;
             }
@@ -281,9 +283,9 @@ pub fn list_with(dir: &Path, options: ReadOptions) -> Result<QuarantineListing, 
 /// Reads the first bytes of sources for the definitions with these ids, from the dictionary log of the tape in `dir`:
 /// retention may have removed the definitions from the tape. From a damaged log, returns those before the damage.
 fn read_heads(dir: &Path, ids: impl Iterator<Item = u32>) -> Result<HashMap<u32, Arc<[u8]>>, Error> {
-    let mut wanted: BTreeSet<u32> = ids.collect();
+    let mut wanted_ids: BTreeSet<u32> = ids.collect();
     let mut heads = HashMap::new();
-    if wanted.is_empty() {
+    if wanted_ids.is_empty() {
         return Ok(heads);
     }
     let mut log = DefinitionReader::open(dir)?;
@@ -292,12 +294,12 @@ fn read_heads(dir: &Path, ids: impl Iterator<Item = u32>) -> Result<HashMap<u32,
             continue;
         };
         let id = uint(&event, EventField::Index).unwrap_or(0) as u32;
-        if wanted.remove(&id)
+        if wanted_ids.remove(&id)
             && let Some(head) = head_of(&event)
         {
             heads.insert(id, head.into());
         }
-        if wanted.is_empty() {
+        if wanted_ids.is_empty() {
             break;
         }
     }
@@ -325,7 +327,7 @@ pub fn show_in(
     let entry = listed_entry.ok_or(Error::NoEntry { position })?;
     let raw = raw_of(dir, entry)?;
     if listing.verify {
-        compare(dir, entry.raw_at, &entry.hash, &raw)?;
+        compare_bytes(dir, entry.raw_at, &entry.hash, &raw)?;
     }
     Ok((entry.clone(), raw))
 }
@@ -360,7 +362,7 @@ fn entry(account: &TapeAccount, event: &Event<'_>, position: Position) -> Quaran
 }
 
 /// Serializes a position as a plain number.
-fn number<S: Serializer>(position: &Position, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_position<S: Serializer>(position: &Position, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(position.0)
 }
 
@@ -376,7 +378,7 @@ pub(crate) fn raw_of_event(dir: &Path, event: &Event<'_>) -> Result<Vec<u8>, Err
     let part = |field| uint(event, field).unwrap_or(0);
     let (raw_at, length) = (part(EventField::RawAt), part(EventField::Length));
     let raw = raw_bytes(dir, raw_at, length)?;
-    compare(dir, raw_at, &text(event, EventField::Hash), &raw)?;
+    compare_bytes(dir, raw_at, &text(event, EventField::Hash), &raw)?;
     Ok(raw)
 }
 
@@ -390,7 +392,7 @@ fn raw_bytes(dir: &Path, raw_at: u64, length: u64) -> Result<Vec<u8>, Error> {
         return Ok(Vec::new());
     }
     let path = dir.join(RAW_LOG);
-    let read = || {
+    let read_log = || {
         // The tape refers to this file, so it is a part of the tape: without it, data are missing.
         let file = open_regular(&path).map_err(|e| match e.kind() {
             ErrorKind::NotFound => {
@@ -399,10 +401,10 @@ fn raw_bytes(dir: &Path, raw_at: u64, length: u64) -> Result<Vec<u8>, Error> {
             _ => e,
         })?;
         // Asked before memory is: the length is what the tape says, and a tape can be damaged.
-        let have = file.metadata()?.len();
-        if raw_at.checked_add(length).is_none_or(|end| have < end) {
+        let log_bytes = file.metadata()?.len();
+        if raw_at.checked_add(length).is_none_or(|end| log_bytes < end) {
             let reason = format!(
-                "it has {have} bytes, but an event names {length} bytes at {raw_at}; see `unitape tape verify`"
+                "it has {log_bytes} bytes, but an event names {length} bytes at {raw_at}; see `unitape tape verify`"
             );
             return Err(IoError::new(ErrorKind::UnexpectedEof, reason));
         }
@@ -410,7 +412,7 @@ fn raw_bytes(dir: &Path, raw_at: u64, length: u64) -> Result<Vec<u8>, Error> {
         file.read_exact_at(&mut raw, raw_at)?;
         Ok(raw)
     };
-    read().map_err(|source| Error::Raw { path: path.clone(), source })
+    read_log().map_err(|source| Error::Raw { path: path.clone(), source })
 }
 
 #[cfg(test)]

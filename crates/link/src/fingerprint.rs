@@ -50,7 +50,7 @@ impl TapeFingerprint {
     /// Fails if the tape is damaged or cannot be read.
     pub fn read(dir: &Path, position: Position, segments_max: usize) -> Result<Self, unitape_tape::Error> {
         let manifest = TapeManifest::load(dir)?;
-        let SegmentChecksums { first, crcs } = segment_checksums(dir, position)?;
+        let SegmentChecksums { first_index: first, crcs } = segment_checksums(dir, position)?;
         let tail = Position((first + crcs.len() as u64) * manifest.segment_bytes).max(oldest_position(dir)?);
         let omitted = crcs.len().saturating_sub(segments_max);
         // A position that is before the oldest frame is that of an empty tape, or a later comparison refuses it.
@@ -100,17 +100,17 @@ pub fn compare(
     let TapeFingerprint { first_segment, segment_crcs, tail, tail_crc } = &theirs.fingerprint;
     let size = manifest.segment_bytes;
     let ours = segment_checksums(dir, *tail)?;
-    let last = first_segment + segment_crcs.len() as u64;
-    if ours.first + (ours.crcs.len() as u64) < last {
+    let segment_end = first_segment + segment_crcs.len() as u64;
+    if ours.first_index + (ours.crcs.len() as u64) < segment_end {
         return Ok(Comparison::NotYet);
     }
-    for index in ours.first.max(*first_segment)..last {
-        if ours.crcs[(index - ours.first) as usize] != segment_crcs[(index - first_segment) as usize] {
+    for index in ours.first_index.max(*first_segment)..segment_end {
+        if ours.crcs[(index - ours.first_index) as usize] != segment_crcs[(index - first_segment) as usize] {
             let (from, to) = (index * size, (index + 1) * size);
             return Ok(other_bytes(from, to));
         }
     }
-    let has_compared = ours.first.max(*first_segment) < last;
+    let has_compared = ours.first_index.max(*first_segment) < segment_end;
     if *tail < oldest || *tail == position && !has_compared && position > Position(0) {
         let text = format!(
             "the sender's tape begins at position {oldest}, so nothing is left to compare with the receiver's, which ends at \

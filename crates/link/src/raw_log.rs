@@ -32,14 +32,14 @@ pub struct RawState {
 /// The raw log of a sender.
 #[derive(Debug)]
 pub struct RawSource {
-    path: PathBuf,
-    piece: Vec<u8>,
+    log_path: PathBuf,
+    piece_buffer: Vec<u8>,
 }
 
 impl RawSource {
     /// Returns the raw log of the tape in `dir`, which need not exist.
     pub fn new(dir: &Path) -> Self {
-        Self { path: dir.join(RAW_LOG), piece: Vec::new() }
+        Self { log_path: dir.join(RAW_LOG), piece_buffer: Vec::new() }
     }
 
     /// Returns the end of the bytes that the events of these frames name; the first frame is at `position`. Compares the bytes
@@ -53,7 +53,7 @@ impl RawSource {
             if header.kind() == EventKind::Quarantine as u8
                 && let Some(event) = Event::new(frame)
             {
-                needed = self.check(position.plus(offset as u64), &event)?.max(needed);
+                needed = self.check_event(position.plus(offset as u64), &event)?.max(needed);
             }
         }
         Ok(needed)
@@ -63,11 +63,12 @@ impl RawSource {
     ///
     /// # Errors
     /// Fails if they are not there.
-    pub fn read(&mut self, offset: u64, bytes: usize) -> Result<&[u8], Error> {
-        self.piece.resize(bytes, 0);
-        let read = File::open(&self.path).and_then(|file| file.read_exact_at(&mut self.piece, offset));
-        read.map_err(|source| self.failure("read", source))?;
-        Ok(&self.piece)
+    pub fn read_bytes(&mut self, offset: u64, bytes: usize) -> Result<&[u8], Error> {
+        self.piece_buffer.resize(bytes, 0);
+        let read_result =
+            File::open(&self.log_path).and_then(|file| file.read_exact_at(&mut self.piece_buffer, offset));
+        read_result.map_err(|source| self.io_failure("read", source))?;
+        Ok(&self.piece_buffer)
     }
 
     /// Returns whether the log begins with the bytes that a receiver has.
@@ -75,12 +76,13 @@ impl RawSource {
     /// # Errors
     /// Fails if the log cannot be read.
     pub fn begins_with(&self, theirs: RawState) -> Result<bool, Error> {
-        let ours = read_state(&self.path, theirs.bytes).map_err(|source| self.failure("read", source))?;
+        let ours =
+            read_state(&self.log_path, theirs.bytes).map_err(|source| self.io_failure("read", source))?;
         Ok(ours == theirs)
     }
 
     /// Returns the end of the bytes of an event.
-    fn check(&mut self, position: Position, event: &Event<'_>) -> Result<u64, Error> {
+    fn check_event(&mut self, position: Position, event: &Event<'_>) -> Result<u64, Error> {
         let uint = |field| match event.field(field, &mut [0; 36]) {
             Some(EventValue::UInt(value)) => value,
             _ => 0,
@@ -91,19 +93,19 @@ impl RawSource {
         }
         let damage =
             |path: &Path, reason: String| Error::RawDamage { path: path.to_owned(), position, reason };
-        let Some(end) = start.checked_add(length) else {
-            return Err(damage(&self.path, format!("no file has {length} bytes at {start}")));
+        let Some(bytes_end) = start.checked_add(length) else {
+            return Err(damage(&self.log_path, format!("no file has {length} bytes at {start}")));
         };
         let mut hasher = blake3::Hasher::new();
         let mut offset = start;
-        while offset < end {
-            let count = (end - offset).min(PIECE_BYTES as u64) as usize;
-            match self.read(offset, count) {
+        while offset < bytes_end {
+            let count = (bytes_end - offset).min(PIECE_BYTES as u64) as usize;
+            match self.read_bytes(offset, count) {
                 Ok(piece) => drop(hasher.update(piece)),
                 Err(Error::Io { source, .. })
                     if [ErrorKind::UnexpectedEof, ErrorKind::NotFound].contains(&source.kind()) =>
                 {
-                    return Err(damage(&self.path, format!("it lacks bytes of the {length} at {start}")));
+                    return Err(damage(&self.log_path, format!("it lacks bytes of the {length} at {start}")));
                 }
                 Err(error) => return Err(error),
             }
@@ -118,25 +120,25 @@ impl RawSource {
             _ => true,
         };
         match is_same {
-            true => Ok(end),
+            true => Ok(bytes_end),
             false => Err(damage(
-                &self.path,
+                &self.log_path,
                 format!("the {length} bytes at {start} do not match the checksum of the event"),
             )),
         }
     }
 
-    fn failure(&self, doing: &str, source: IoError) -> Error {
-        Error::Io { doing: format!("{doing} {}", self.path.display()), source }
+    fn io_failure(&self, doing: &str, source: IoError) -> Error {
+        Error::Io { doing: format!("{doing} {}", self.log_path.display()), source }
     }
 }
 
 /// The raw log of a receiver.
 #[derive(Debug)]
 pub struct RawCopy {
-    path: PathBuf,
-    file: Option<File>,
-    state: RawState,
+    log_path: PathBuf,
+    log_file: Option<File>,
+    raw_state: RawState,
     is_dirty: bool,
 }
 
@@ -148,32 +150,32 @@ impl RawCopy {
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let path = dir.join(RAW_LOG);
         match read_state(&path, u64::MAX) {
-            Ok(state) => Ok(Self { path, file: None, state, is_dirty: false }),
+            Ok(state) => Ok(Self { log_path: path, log_file: None, raw_state: state, is_dirty: false }),
             Err(source) => Err(Error::Io { doing: format!("read {}", path.display()), source }),
         }
     }
 
     /// Returns what it has.
     pub fn state(&self) -> RawState {
-        self.state
+        self.raw_state
     }
 
     /// Appends bytes.
     ///
     /// # Errors
     /// Fails if the disk refuses.
-    pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let failure = |source| Error::Io { doing: format!("write {}", self.path.display()), source };
-        let file = match &self.file {
+    pub fn append_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let failure = |source| Error::Io { doing: format!("write {}", self.log_path.display()), source };
+        let file = match &self.log_file {
             Some(file) => file,
             None => {
-                let file = File::options().write(true).create(true).truncate(false).open(&self.path);
-                self.file.insert(file.map_err(failure)?)
+                let file = File::options().write(true).create(true).truncate(false).open(&self.log_path);
+                self.log_file.insert(file.map_err(failure)?)
             }
         };
-        file.write_all_at(bytes, self.state.bytes).map_err(failure)?;
-        self.state.bytes += bytes.len() as u64;
-        self.state.crc = crc32c::crc32c_append(self.state.crc, bytes);
+        file.write_all_at(bytes, self.raw_state.bytes).map_err(failure)?;
+        self.raw_state.bytes += bytes.len() as u64;
+        self.raw_state.crc = crc32c::crc32c_append(self.raw_state.crc, bytes);
         self.is_dirty = true;
         Ok(())
     }
@@ -182,10 +184,12 @@ impl RawCopy {
     ///
     /// # Errors
     /// Fails if the disk refuses.
-    pub fn sync(&mut self) -> Result<(), Error> {
-        if let Some(file) = self.file.as_ref().filter(|_| self.is_dirty) {
-            file.sync_data()
-                .map_err(|source| Error::Io { doing: format!("flush {}", self.path.display()), source })?;
+    pub fn make_durable(&mut self) -> Result<(), Error> {
+        if let Some(file) = self.log_file.as_ref().filter(|_| self.is_dirty) {
+            file.sync_data().map_err(|source| Error::Io {
+                doing: format!("flush {}", self.log_path.display()),
+                source,
+            })?;
             self.is_dirty = false;
         }
         Ok(())

@@ -53,7 +53,7 @@ pub enum ReceiverEvent {
 /// The receiver of a tape.
 #[derive(Debug)]
 pub struct TapeReceiver<T> {
-    dir: PathBuf,
+    tape_dir: PathBuf,
     sender: SocketAddr,
     options: ReceiverOptions,
     transport: T,
@@ -63,7 +63,7 @@ pub struct TapeReceiver<T> {
     hello: Option<(SessionId, Hello)>,
     was_following: bool,
     /// Why the sender has ended the session, until the receiver has left.
-    refused: Option<Error>,
+    refusal_error: Option<Error>,
     events: Vec<ReceiverEvent>,
     inbox: Vec<Vec<u8>>,
 }
@@ -72,26 +72,26 @@ pub struct TapeReceiver<T> {
 #[derive(Debug)]
 struct TapeWriter {
     writer: Writer,
-    raw: RawCopy,
+    raw_copy: RawCopy,
 }
 
 impl UnitSink for TapeWriter {
-    fn end(&self) -> Position {
+    fn end_position(&self) -> Position {
         self.writer.end()
     }
 
     fn append(&mut self, unit: &[u8]) -> Result<(), Error> {
-        self.raw.sync()?;
+        self.raw_copy.make_durable()?;
         self.writer.append(unit)?;
         Ok(())
     }
 
     fn raw_bytes(&self) -> u64 {
-        self.raw.state().bytes
+        self.raw_copy.state().bytes
     }
 
     fn append_raw(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.raw.append(bytes)
+        self.raw_copy.append_bytes(bytes)
     }
 }
 
@@ -113,7 +113,7 @@ impl<T: Transport> TapeReceiver<T> {
             return Err(unitape_tape::Error::Locked { path: dir.join("run/writer.lock"), holder }.into());
         }
         let mut receiver = Self {
-            dir: dir.to_owned(),
+            tape_dir: dir.to_owned(),
             sender,
             session: ReceiverSession::new(options.receiver, options.session.clone()),
             options,
@@ -121,7 +121,7 @@ impl<T: Transport> TapeReceiver<T> {
             writer: None,
             hello: None,
             was_following: false,
-            refused: None,
+            refusal_error: None,
             events: Vec::new(),
             inbox: Vec::new(),
         };
@@ -147,7 +147,7 @@ impl<T: Transport> TapeReceiver<T> {
 
     /// Returns whether the receiver has nothing more to do: it has left, see [`ReceiverOptions::once`] and [`TapeReceiver::leave`].
     pub fn is_done(&self) -> bool {
-        self.session.is_ended() && self.refused.is_none()
+        self.session.is_ended() && self.refusal_error.is_none()
     }
 
     /// Ends the session in order; [`TapeReceiver::poll`] does the rest.
@@ -173,32 +173,32 @@ impl<T: Transport> TapeReceiver<T> {
     pub fn poll(&mut self, now: Duration) -> Result<bool, Error> {
         let mut inbox = std::mem::take(&mut self.inbox);
         let count = self.transport.receive(&mut |message| inbox.push(message.to_vec()))?;
-        let handled = inbox.drain(..).try_for_each(|message| self.handle(now, &message));
+        let handled = inbox.drain(..).try_for_each(|message| self.handle_message(now, &message));
         self.inbox = inbox;
         handled?;
         let mut has_worked = count > 0;
         if self.session.is_hello_due(now) {
-            has_worked |= self.ask(now)?;
+            has_worked |= self.send_hello(now)?;
         }
         if self.was_following && self.session.is_asking() {
             self.events.push(ReceiverEvent::Asking);
         }
         self.was_following = self.session.is_following();
-        has_worked |= self.report(now)?;
-        match self.refused.take_if(|_| self.session.is_ended()) {
+        has_worked |= self.send_ack(now)?;
+        match self.refusal_error.take_if(|_| self.session.is_ended()) {
             Some(error) => Err(error),
             None => Ok(has_worked),
         }
     }
 
-    fn handle(&mut self, now: Duration, message: &[u8]) -> Result<(), Error> {
+    fn handle_message(&mut self, now: Duration, message: &[u8]) -> Result<(), Error> {
         let sink = self.writer.as_mut().map(|writer| writer as &mut dyn UnitSink);
-        match self.session.receive(now, message, sink)? {
+        match self.session.receive_message(now, message, sink)? {
             ReceiverStep::Nothing => {}
-            ReceiverStep::Welcomed(welcome) => self.begin(now, &welcome)?,
+            ReceiverStep::Welcomed(welcome) => self.open_tape(now, &welcome)?,
             ReceiverStep::Refused(refusal) => {
                 // The sender may end now, and waits until this is read.
-                self.refused.get_or_insert(Error::Refused { sender: self.sender, refusal });
+                self.refusal_error.get_or_insert(Error::Refused { sender: self.sender, refusal });
                 self.session.leave_refused(now);
             }
             ReceiverStep::Finished => {
@@ -211,7 +211,7 @@ impl<T: Transport> TapeReceiver<T> {
     }
 
     /// Opens the tape, after the sender has accepted.
-    fn begin(&mut self, now: Duration, welcome: &Welcome) -> Result<(), Error> {
+    fn open_tape(&mut self, now: Duration, welcome: &Welcome) -> Result<(), Error> {
         if let Some(TapeWriter { writer, .. }) = &self.writer
             && writer.meta().id != welcome.tape
         {
@@ -221,22 +221,22 @@ impl<T: Transport> TapeReceiver<T> {
         if self.writer.is_none() {
             let options = WriterOptions {
                 segment_bytes: welcome.segment_bytes,
-                sync: self.options.sync,
+                sync_policy: self.options.sync,
                 ..WriterOptions::default()
             };
-            let (writer, _) = Writer::open(&self.dir, welcome.tape, options)?;
-            self.writer = Some(TapeWriter { writer, raw: RawCopy::open(&self.dir)? });
+            let (writer, _) = Writer::open(&self.tape_dir, welcome.tape, options)?;
+            self.writer = Some(TapeWriter { writer, raw_copy: RawCopy::open(&self.tape_dir)? });
         }
-        let end = self.end().expect("opened above");
-        self.session.begin(now, end);
+        let tape_end = self.end().expect("opened above");
+        self.session.begin_following(now, tape_end);
         if self.session.is_following() {
             self.was_following = true;
-            self.events.push(ReceiverEvent::Following { position: end, end: welcome.end });
+            self.events.push(ReceiverEvent::Following { position: tape_end, end: welcome.end });
         }
         Ok(())
     }
 
-    fn ask(&mut self, now: Duration) -> Result<bool, Error> {
+    fn send_hello(&mut self, now: Duration) -> Result<bool, Error> {
         let id = self.session.id();
         if self.hello.as_ref().is_none_or(|(hello_session, _)| *hello_session != id) {
             self.hello = Some((id, self.make_hello()?));
@@ -247,7 +247,7 @@ impl<T: Transport> TapeReceiver<T> {
     }
 
     fn make_hello(&self) -> Result<Hello, Error> {
-        let manifest = match TapeManifest::load(&self.dir) {
+        let manifest = match TapeManifest::load(&self.tape_dir) {
             Ok(manifest) => Some(manifest),
             Err(unitape_tape::Error::NotATape { .. }) => None,
             Err(error) => return Err(error.into()),
@@ -257,13 +257,13 @@ impl<T: Transport> TapeReceiver<T> {
             Some(TapeManifest { id, segment_bytes }) => {
                 let position = match self.end() {
                     Some(end) => end,
-                    None => Reader::open(&self.dir, StartPosition::End)?.position(),
+                    None => Reader::open(&self.tape_dir, StartPosition::End)?.position(),
                 };
                 let segments_max = (self.transport.message_bytes_max() - HELLO_HEAD_BYTES) / 4;
-                let fingerprint = TapeFingerprint::read(&self.dir, position, segments_max)?;
+                let fingerprint = TapeFingerprint::read(&self.tape_dir, position, segments_max)?;
                 let raw = match &self.writer {
-                    Some(tape) => tape.raw.state(),
-                    None => RawCopy::open(&self.dir)?.state(),
+                    Some(tape) => tape.raw_copy.state(),
+                    None => RawCopy::open(&self.tape_dir)?.state(),
                 };
                 Some(HelloTape { id, segment_bytes, position, fingerprint, raw })
             }
@@ -272,10 +272,10 @@ impl<T: Transport> TapeReceiver<T> {
     }
 
     /// Acknowledges what the tape has, and leaves when all is done.
-    fn report(&mut self, now: Duration) -> Result<bool, Error> {
+    fn send_ack(&mut self, now: Duration) -> Result<bool, Error> {
         let (transport, sender) = (&mut self.transport, self.sender);
         let mut send = |message: &[u8]| transport.send(sender, message);
-        let Some(TapeWriter { writer, raw }) = &self.writer else {
+        let Some(TapeWriter { writer, raw_copy: raw }) = &self.writer else {
             return self.session.poll(now, HeldTape::default(), &mut send);
         };
         let (end, mut durable) = (writer.end(), writer.durable());

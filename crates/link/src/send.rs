@@ -76,9 +76,9 @@ pub enum SenderEvent {
 /// The sender of a tape.
 #[derive(Debug)]
 pub struct TapeSender<T> {
-    dir: PathBuf,
+    tape_dir: PathBuf,
     manifest: TapeManifest,
-    raw: RawSource,
+    raw_source: RawSource,
     options: SenderOptions,
     transport: T,
     peers: Vec<Peer>,
@@ -106,13 +106,13 @@ struct Peer {
 #[derive(Debug)]
 struct Reply {
     id: SessionId,
-    to: SocketAddr,
+    receiver: SocketAddr,
     /// The receiver has not said that it has read it, as it does with a refusal.
     is_unread: bool,
     message: Vec<u8>,
     is_sent: bool,
     /// When the address is forgotten.
-    until: Duration,
+    forget_at: Duration,
 }
 
 /// Receivers that a sender serves at once.
@@ -143,9 +143,9 @@ impl<T: Transport> TapeSender<T> {
         options.session.data_bytes =
             options.session.data_bytes.min(room) / unitape_model::LINE * unitape_model::LINE;
         Ok(Self {
-            dir: dir.to_owned(),
+            tape_dir: dir.to_owned(),
             manifest,
-            raw: RawSource::new(dir),
+            raw_source: RawSource::new(dir),
             options,
             transport,
             peers: Vec::new(),
@@ -183,7 +183,7 @@ impl<T: Transport> TapeSender<T> {
     pub fn poll(&mut self, now: Duration) -> Result<bool, Error> {
         let mut inbox = std::mem::take(&mut self.inbox);
         let count = self.transport.receive(&mut |message| inbox.push(message.to_vec()))?;
-        let handled = inbox.drain(..).try_for_each(|message| self.handle(now, &message));
+        let handled = inbox.drain(..).try_for_each(|message| self.handle_message(now, &message));
         self.inbox = inbox;
         handled?;
         self.look_for_writer(now);
@@ -219,7 +219,7 @@ impl<T: Transport> TapeSender<T> {
         Ok(self.replies.iter().all(|reply| reply.is_sent && !reply.is_unread))
     }
 
-    fn handle(&mut self, now: Duration, bytes: &[u8]) -> Result<(), Error> {
+    fn handle_message(&mut self, now: Duration, bytes: &[u8]) -> Result<(), Error> {
         match Message::decode(bytes) {
             Ok((session, Message::Hello(hello))) => self.handle_hello(now, session, hello),
             Ok((session, Message::Acknowledge(acknowledge))) => {
@@ -233,7 +233,12 @@ impl<T: Transport> TapeSender<T> {
                             "the receiver speaks version {version} of the protocol, the sender version {}",
                             crate::wire::PROTOCOL_VERSION
                         );
-                        self.refuse(now, session, reply_to, Refusal { reason: RefusalReason::Version, text });
+                        self.refuse_receiver(
+                            now,
+                            session,
+                            reply_to,
+                            Refusal { reason: RefusalReason::Version, text },
+                        );
                     }
                     None => self.figures.dropped_messages += 1,
                 }
@@ -250,13 +255,14 @@ impl<T: Transport> TapeSender<T> {
         if let Some(index) = self.peers.iter().position(|peer| peer.session.id() == id) {
             self.peers[index].session.acknowledge(now, acknowledge);
             if acknowledge.is_leaving {
-                self.finish(now, index);
+                self.end_session(now, index);
             }
-        } else if let Some(to) = self.replies.iter().find(|reply| reply.id == id).map(|reply| reply.to)
+        } else if let Some(receiver) =
+            self.replies.iter().find(|reply| reply.id == id).map(|reply| reply.receiver)
             && acknowledge.is_leaving
         {
             // It has read why it was refused, or did not get the answer before.
-            self.reply(now, id, to, &Message::Finish);
+            self.send_reply(now, id, receiver, &Message::Finish);
         } else {
             self.figures.dropped_messages += 1;
         }
@@ -283,7 +289,7 @@ impl<T: Transport> TapeSender<T> {
         self.peers
             .retain(|peer| peer.session.id().receiver != id.receiver && peer.session.reply_to() != reply_to);
         let answer = match self.peers.len() < RECEIVERS_MAX {
-            true => self.answer(&hello),
+            true => self.answer_hello(&hello),
             false => {
                 let text = format!("the sender already serves {RECEIVERS_MAX} receivers");
                 Ok(Some(Err(Refusal { reason: RefusalReason::Busy, text })))
@@ -298,14 +304,14 @@ impl<T: Transport> TapeSender<T> {
                 Ok(())
             }
             Ok(Some(Err(refusal))) => {
-                self.refuse(now, id, reply_to, refusal);
+                self.refuse_receiver(now, id, reply_to, refusal);
                 Ok(())
             }
             // The receiver asks again.
             Ok(None) => Ok(()),
             Err(error) => {
                 self.tell_failure(now, &error);
-                self.refuse(now, id, reply_to, failure_refusal(&error));
+                self.refuse_receiver(now, id, reply_to, failure_refusal(&error));
                 Err(error)
             }
         }
@@ -313,12 +319,12 @@ impl<T: Transport> TapeSender<T> {
 
     /// Returns a reader at the position of a hello, or why the receiver is refused. `None` if this is not known yet.
     #[allow(clippy::type_complexity)] // a reader, a refusal, or nothing yet
-    fn answer(&self, hello: &Hello) -> Result<Option<Result<(Reader, Welcome), Refusal>>, Error> {
+    fn answer_hello(&self, hello: &Hello) -> Result<Option<Result<(Reader, Welcome), Refusal>>, Error> {
         let mut different_raw = None;
-        let end = Reader::open(&self.dir, StartPosition::End)?.position();
-        let oldest = oldest_position(&self.dir)?;
+        let tape_end = Reader::open(&self.tape_dir, StartPosition::End)?.position();
+        let oldest = oldest_position(&self.tape_dir)?;
         if let Some(theirs) = &hello.tape
-            && !self.raw.begins_with(theirs.raw)?
+            && !self.raw_source.begins_with(theirs.raw)?
         {
             let text = format!(
                 "the sender's quarantine.raw does not begin with the {} bytes that the receiver has; begin a new copy, or copy the \
@@ -336,7 +342,7 @@ impl<T: Transport> TapeSender<T> {
                 return Ok(Some(Err(Refusal { reason: RefusalReason::Retained, text })));
             }
             None => Position(0),
-            Some(theirs) => match compare(&self.dir, self.manifest, end, theirs)? {
+            Some(theirs) => match compare(&self.tape_dir, self.manifest, tape_end, theirs)? {
                 Comparison::Same => theirs.position,
                 Comparison::NotYet if self.has_writer => return Ok(None),
                 Comparison::NotYet => {
@@ -351,14 +357,14 @@ impl<T: Transport> TapeSender<T> {
         if let Some(refusal) = different_raw {
             return Ok(Some(Err(refusal)));
         }
-        let reader = Reader::open(&self.dir, StartPosition::At(position))?;
+        let reader = Reader::open(&self.tape_dir, StartPosition::At(position))?;
         let TapeManifest { id, segment_bytes } = self.manifest;
-        Ok(Some(Ok((reader, Welcome { tape: id, segment_bytes, position, end }))))
+        Ok(Some(Ok((reader, Welcome { tape: id, segment_bytes, position, end: tape_end }))))
     }
 
     /// Reads and sends for a receiver.
     fn serve(&mut self, now: Duration, index: usize) -> Result<bool, Error> {
-        let Self { peers, transport, figures, has_writer, raw, .. } = self;
+        let Self { peers, transport, figures, has_writer, raw_source: raw, .. } = self;
         let peer = &mut peers[index];
         let reply_to = peer.session.reply_to();
         let mut has_worked = false;
@@ -377,7 +383,7 @@ impl<T: Transport> TapeSender<T> {
                     let refusal = Refusal { reason: RefusalReason::Retained, text: error.to_string() };
                     let id = peer.session.id();
                     peers.remove(index);
-                    self.refuse(now, id, reply_to, refusal);
+                    self.refuse_receiver(now, id, reply_to, refusal);
                     return Ok(true);
                 }
                 // The receiver notices the silence, asks again, and its position is compared with the new end.
@@ -389,7 +395,7 @@ impl<T: Transport> TapeSender<T> {
             }
         }
         if let Some((offset, bytes)) = peer.session.missing_raw() {
-            peer.session.push_raw(raw.read(offset, bytes)?);
+            peer.session.push_raw(raw.read_bytes(offset, bytes)?);
         }
         has_worked |= peer.session.poll(now, &mut |message| transport.send(reply_to, message))?;
         Ok(has_worked)
@@ -399,7 +405,7 @@ impl<T: Transport> TapeSender<T> {
     fn look_for_writer(&mut self, now: Duration) {
         let is_due = |looked| now.saturating_sub(looked) >= WRITER_LOOK;
         if self.writer_looked_for.is_none_or(is_due) {
-            self.has_writer = writer_pid(&self.dir).is_some();
+            self.has_writer = writer_pid(&self.tape_dir).is_some();
             self.writer_looked_for = Some(now);
         }
     }
@@ -410,7 +416,7 @@ impl<T: Transport> TapeSender<T> {
             let peer = &self.peers[index];
             let receiver = peer.session.reply_to();
             if self.options.once && peer.session.is_complete() {
-                self.finish(now, index);
+                self.end_session(now, index);
             } else if peer.is_lost || peer.session.is_silent(now) {
                 self.figures.silent += 1;
                 self.events.push(SenderEvent::Lost { receiver });
@@ -420,7 +426,7 @@ impl<T: Transport> TapeSender<T> {
     }
 
     /// Ends the session of a receiver that leaves or is complete.
-    fn finish(&mut self, now: Duration, index: usize) {
+    fn end_session(&mut self, now: Duration, index: usize) {
         let session = &self.peers[index].session;
         let (id, receiver) = (session.id(), session.reply_to());
         match session.last_acknowledge().filter(|_| session.is_complete()) {
@@ -432,7 +438,7 @@ impl<T: Transport> TapeSender<T> {
             None => self.events.push(SenderEvent::Lost { receiver }),
         }
         self.peers.remove(index);
-        self.reply(now, id, receiver, &Message::Finish);
+        self.send_reply(now, id, receiver, &Message::Finish);
     }
 
     fn remove_peer(&mut self, index: usize) {
@@ -444,41 +450,48 @@ impl<T: Transport> TapeSender<T> {
     fn tell_failure(&mut self, now: Duration, error: &Error) {
         for peer in std::mem::take(&mut self.peers) {
             let (id, to) = (peer.session.id(), peer.session.reply_to());
-            self.reply(now, id, to, &Message::Refuse(failure_refusal(error)));
+            self.send_reply(now, id, to, &Message::Refuse(failure_refusal(error)));
         }
     }
 
-    fn refuse(&mut self, now: Duration, id: SessionId, receiver: SocketAddr, refusal: Refusal) {
-        let is_known = self.replies.iter().any(|reply| reply.to == receiver);
+    fn refuse_receiver(&mut self, now: Duration, id: SessionId, receiver: SocketAddr, refusal: Refusal) {
+        let is_known = self.replies.iter().any(|reply| reply.receiver == receiver);
         if !is_known {
             self.figures.refused += 1;
             self.events.push(SenderEvent::Refused { receiver, refusal: refusal.clone() });
         }
-        self.reply(now, id, receiver, &Message::Refuse(refusal));
+        self.send_reply(now, id, receiver, &Message::Refuse(refusal));
     }
 
-    fn reply(&mut self, now: Duration, id: SessionId, to: SocketAddr, message: &Message<'_>) {
+    fn send_reply(&mut self, now: Duration, id: SessionId, to: SocketAddr, message: &Message<'_>) {
         let mut bytes = Vec::new();
         message.encode(id, &mut bytes);
-        self.replies.retain(|reply| reply.to != to);
+        self.replies.retain(|reply| reply.receiver != to);
         if self.replies.len() < REPLIES_MAX {
             let is_unread = matches!(message, Message::Refuse(_));
-            let until = now + REPLY_LIFE;
-            self.replies.push(Reply { id, to, is_unread, message: bytes, is_sent: false, until });
+            let forget_at = now + REPLY_LIFE;
+            self.replies.push(Reply {
+                id,
+                receiver: to,
+                is_unread,
+                message: bytes,
+                is_sent: false,
+                forget_at,
+            });
         }
     }
 
     fn send_replies(&mut self, now: Duration) -> Result<bool, Error> {
         let mut has_sent = false;
         for reply in self.replies.iter_mut().filter(|reply| !reply.is_sent) {
-            reply.is_sent = self.transport.send(reply.to, &reply.message)?;
+            reply.is_sent = self.transport.send(reply.receiver, &reply.message)?;
             has_sent |= reply.is_sent;
         }
         let (peers, transport) = (&self.peers, &mut self.transport);
         self.replies.retain(|reply| {
-            let is_kept = now < reply.until;
-            if !is_kept && peers.iter().all(|peer| peer.session.reply_to() != reply.to) {
-                transport.forget(reply.to);
+            let is_kept = now < reply.forget_at;
+            if !is_kept && peers.iter().all(|peer| peer.session.reply_to() != reply.receiver) {
+                transport.forget(reply.receiver);
             }
             is_kept
         });

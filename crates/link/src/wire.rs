@@ -313,22 +313,22 @@ impl<'a> Message<'a> {
         }
         let body = Body(bytes);
         let message = match bytes[5] {
-            1 => Self::Hello(body.hello()?),
+            1 => Self::Hello(body.parse_hello()?),
             2 => {
                 body.check_length(72)?;
                 Self::Acknowledge(Acknowledge {
                     committed: body.position(32)?,
                     durable: body.position(40)?,
-                    pending: body.u64(48),
-                    raw_bytes: body.u64(56),
-                    is_leaving: body.u64(64) & FLAG != 0,
+                    pending: body.u64_at(48),
+                    raw_bytes: body.u64_at(56),
+                    is_leaving: body.u64_at(64) & FLAG != 0,
                 })
             }
             3 => {
                 body.check_length(72)?;
                 Self::Welcome(Welcome {
-                    tape: TapeId(body.u128(32)),
-                    segment_bytes: body.u64(48),
+                    tape: TapeId(body.u128_at(32)),
+                    segment_bytes: body.u64_at(48),
                     position: body.position(56)?,
                     end: body.position(64)?,
                 })
@@ -338,19 +338,19 @@ impl<'a> Message<'a> {
                 if frames.is_empty() || !frames.len().is_multiple_of(LINE) {
                     return Err(WireFault::Body("the frames are not some whole lines"));
                 }
-                let offset = body.u64(40);
+                let offset = body.u64_at(40);
                 if !offset.is_multiple_of(LINE as u64) {
                     return Err(WireFault::Body("the offset is no multiple of a line"));
                 }
-                Self::Data(Data { position: body.position(32)?, offset, raw_bytes: body.u64(48), frames })
+                Self::Data(Data { position: body.position(32)?, offset, raw_bytes: body.u64_at(48), frames })
             }
             5 => {
                 body.check_length(64)?;
                 Self::Announce(Announce {
                     end: body.position(32)?,
-                    offset: body.u64(40),
-                    raw_bytes: body.u64(48),
-                    is_closed: body.u64(56) & FLAG != 0,
+                    offset: body.u64_at(40),
+                    raw_bytes: body.u64_at(48),
+                    is_closed: body.u64_at(56) & FLAG != 0,
                 })
             }
             6 => {
@@ -364,12 +364,12 @@ impl<'a> Message<'a> {
                 }
                 let text = std::str::from_utf8(text).map_err(|_| WireFault::Body("the text is not UTF-8"))?;
                 Self::Refuse(Refusal {
-                    reason: RefusalReason::from_code(body.u16(32)),
+                    reason: RefusalReason::from_code(body.u16_at(32)),
                     text: text.to_owned(),
                 })
             }
             8 => match bytes.get(RAW_HEAD_BYTES..) {
-                Some(raw) if !raw.is_empty() => Self::Raw(Raw { offset: body.u64(32), bytes: raw }),
+                Some(raw) if !raw.is_empty() => Self::Raw(Raw { offset: body.u64_at(32), bytes: raw }),
                 _ => return Err(WireFault::Body("there are no raw bytes")),
             },
             kind => return Err(WireFault::Kind(kind)),
@@ -424,7 +424,7 @@ impl<'a> Message<'a> {
                 out.extend_from_slice(&refusal.text.as_bytes()[..length]);
             }
         }
-        seal(out);
+        seal_message(out);
     }
 
     fn kind(&self) -> u8 {
@@ -483,17 +483,17 @@ pub(crate) fn decode_session(bytes: &[u8]) -> Option<SessionId> {
 /// Checks the head of a message of any version, and returns its session.
 fn decode_head(bytes: &[u8]) -> Result<SessionId, WireFault> {
     let body = Body(bytes);
-    if bytes.len() < HEAD_BYTES || bytes[..4] != MAGIC || body.u32(8) as usize != bytes.len() {
+    if bytes.len() < HEAD_BYTES || bytes[..4] != MAGIC || body.u32_at(8) as usize != bytes.len() {
         return Err(WireFault::NoMessage);
     }
-    if body.u32(CRC) != checksum(bytes) {
+    if body.u32_at(CRC) != checksum(bytes) {
         return Err(WireFault::Checksum);
     }
-    Ok(SessionId { receiver: body.u64(16), number: body.u64(24) })
+    Ok(SessionId { receiver: body.u64_at(16), number: body.u64_at(24) })
 }
 
 /// Writes length and checksum into the head of a message.
-fn seal(message: &mut [u8]) {
+fn seal_message(message: &mut [u8]) {
     let length = u32::try_from(message.len()).expect("a message has at most 2 MiB");
     message[8..CRC].copy_from_slice(&length.to_le_bytes());
     let crc = checksum(message);
@@ -522,27 +522,27 @@ impl Body<'_> {
     }
 
     fn position(&self, offset: usize) -> Result<Position, WireFault> {
-        let position = self.u64(offset);
+        let position = self.u64_at(offset);
         if position > POSITION_MAX || !position.is_multiple_of(LINE as u64) {
             return Err(WireFault::Body("a position is no multiple of a line, or too large"));
         }
         Ok(Position(position))
     }
 
-    fn hello(&self) -> Result<Hello, WireFault> {
+    fn parse_hello(&self) -> Result<Hello, WireFault> {
         if self.0.len() < HELLO_HEAD_BYTES {
             return Err(WireFault::Body("the hello is too short"));
         }
         let reply_to = self.reply_to();
-        if self.u16(50) & 1 == 0 {
+        if self.u16_at(50) & 1 == 0 {
             self.check_length(HELLO_HEAD_BYTES)?;
             return Ok(Hello { reply_to, tape: None });
         }
         let crcs = &self.0[HELLO_HEAD_BYTES..];
-        if crcs.len() as u64 != u64::from(self.u32(104)) * 4 {
+        if crcs.len() as u64 != u64::from(self.u32_at(104)) * 4 {
             return Err(WireFault::Body("the count of checksums differs from the length"));
         }
-        let first_segment = self.u64(96);
+        let first_segment = self.u64_at(96);
         if first_segment > POSITION_MAX / LINE as u64 {
             return Err(WireFault::Body("the first segment is too large"));
         }
@@ -551,35 +551,35 @@ impl Body<'_> {
         if tail > position {
             return Err(WireFault::Body("the tail begins after the position"));
         }
-        let fingerprint = TapeFingerprint { first_segment, segment_crcs, tail, tail_crc: self.u32(52) };
-        let raw = RawState { bytes: self.u64(112), crc: self.u32(108) };
-        let (id, segment_bytes) = (TapeId(self.u128(56)), self.u64(72));
+        let fingerprint = TapeFingerprint { first_segment, segment_crcs, tail, tail_crc: self.u32_at(52) };
+        let raw = RawState { bytes: self.u64_at(112), crc: self.u32_at(108) };
+        let (id, segment_bytes) = (TapeId(self.u128_at(56)), self.u64_at(72));
         let tape = HelloTape { id, segment_bytes, position, fingerprint, raw };
         Ok(Hello { reply_to, tape: Some(tape) })
     }
 
     fn reply_to(&self) -> SocketAddr {
-        let ip = Ipv6Addr::from(self.u128(32).to_le_bytes());
-        SocketAddr::new(IpAddr::V6(ip).to_canonical(), self.u16(48))
+        let ip = Ipv6Addr::from(self.u128_at(32).to_le_bytes());
+        SocketAddr::new(IpAddr::V6(ip).to_canonical(), self.u16_at(48))
     }
 
-    fn u16(&self, offset: usize) -> u16 {
-        u16::from_le_bytes(self.array(offset))
+    fn u16_at(&self, offset: usize) -> u16 {
+        u16::from_le_bytes(self.array_at(offset))
     }
 
-    fn u32(&self, offset: usize) -> u32 {
-        u32::from_le_bytes(self.array(offset))
+    fn u32_at(&self, offset: usize) -> u32 {
+        u32::from_le_bytes(self.array_at(offset))
     }
 
-    fn u64(&self, offset: usize) -> u64 {
-        u64::from_le_bytes(self.array(offset))
+    fn u64_at(&self, offset: usize) -> u64 {
+        u64::from_le_bytes(self.array_at(offset))
     }
 
-    fn u128(&self, offset: usize) -> u128 {
-        u128::from_le_bytes(self.array(offset))
+    fn u128_at(&self, offset: usize) -> u128 {
+        u128::from_le_bytes(self.array_at(offset))
     }
 
-    fn array<const N: usize>(&self, offset: usize) -> [u8; N] {
+    fn array_at<const N: usize>(&self, offset: usize) -> [u8; N] {
         self.0[offset..offset + N].try_into().expect("N bytes")
     }
 }

@@ -23,11 +23,11 @@ pub struct Books {
     selection: SubscriptionSet,
     /// Changed levels of the current message.
     changes: Vec<ChangedLevel>,
-    touched: Vec<InstrumentId>,
+    touched_instruments: Vec<InstrumentId>,
     /// Broken since [`Books::take_broken`] was asked.
     newly_broken: Vec<InstrumentId>,
     counters: HandlerCounters,
-    faults: BookFaultCounts,
+    fault_counts: BookFaultCounts,
 }
 
 /// Counters of the work done.
@@ -64,15 +64,15 @@ struct InstrumentBook {
     levels_max: DepthLimit,
     subscription: SubscriptionMatch,
     /// The engine reported it as stale.
-    stale: bool,
+    is_stale: bool,
     /// Levels were left out or could not be; until the book is given in full.
     broken: bool,
     /// The listener considers it stale: this was reported last, or nothing yet.
     reported_stale: bool,
     /// In [`Books::touched`], in [`Books::newly_broken`].
-    touched: bool,
+    is_touched: bool,
     is_newly_broken: bool,
-    cleared: bool,
+    is_cleared: bool,
     /// Some level is perhaps not between its neighbours, and some was not at the end of a message.
     unsorted: bool,
     out_of_order: bool,
@@ -108,13 +108,13 @@ impl Books {
     /// Counters of the work done.
     #[must_use]
     pub fn counters(&self) -> HandlerCounters {
-        HandlerCounters { faults: self.faults.total(), ..self.counters }
+        HandlerCounters { faults: self.fault_counts.total(), ..self.counters }
     }
 
     /// Returns the counts of impossible changes, by kind of fault.
     #[must_use]
     pub fn faults(&self) -> &BookFaultCounts {
-        &self.faults
+        &self.fault_counts
     }
 
     /// Returns the instruments whose books broke since the last call: an impossible change was reported for them, or
@@ -150,28 +150,28 @@ impl Books {
 
     fn decide_all(&mut self, tables: &ReferenceTables) {
         for instrument in (0..self.books.len() as u32).map(InstrumentId) {
-            _ = self.decide(tables, instrument);
+            _ = self.decide_subscription(tables, instrument);
         }
     }
 
     /// Takes new reference data of an instrument. If these data first show that it is subscribed, the listener gets its
     /// book at the end of the message. Returns whether it is subscribed.
-    fn define(&mut self, tables: &ReferenceTables, instrument: InstrumentId) -> bool {
-        let before = self.books.get(instrument.index()).map(|one| one.subscription);
-        let wanted = self.decide(tables, instrument);
-        if wanted && before == Some(SubscriptionMatch::NotYet) {
-            self.touch(instrument);
+    fn define_instrument(&mut self, tables: &ReferenceTables, instrument: InstrumentId) -> bool {
+        let old_subscription = self.books.get(instrument.index()).map(|one| one.subscription);
+        let wants_books = self.decide_subscription(tables, instrument);
+        if wants_books && old_subscription == Some(SubscriptionMatch::NotYet) {
+            self.note_touched(instrument);
         }
-        wanted
+        wants_books
     }
 
     /// Decides whether an instrument is subscribed, by the reference data known so far.
-    fn decide(&mut self, tables: &ReferenceTables, instrument: InstrumentId) -> bool {
+    fn decide_subscription(&mut self, tables: &ReferenceTables, instrument: InstrumentId) -> bool {
         let reference = &tables.instruments[instrument.index()];
         while self.books.len() <= instrument.index() {
             self.books.push(InstrumentBook::new());
         }
-        let wanted = self.selection.wants(tables, instrument);
+        let wants_books = self.selection.wants(tables, instrument);
         let one = &mut self.books[instrument.index()];
         if one.product != Some(reference.product) {
             one.product = Some(reference.product);
@@ -182,12 +182,12 @@ impl Books {
         let depth =
             reference.depth.or(tables.products[reference.product.index()].depth).filter(|depth| *depth > 0);
         one.levels_max = depth.map_or(DepthLimit::Kept(LEVELS_MAX), |n| DepthLimit::Published(n.into()));
-        let before = std::mem::replace(&mut one.subscription, wanted);
-        if before == wanted {
-            return wanted == SubscriptionMatch::Yes;
+        let old_subscription = std::mem::replace(&mut one.subscription, wants_books);
+        if old_subscription == wants_books {
+            return wants_books == SubscriptionMatch::Yes;
         }
         one.reported_stale = true;
-        match wanted {
+        match wants_books {
             SubscriptionMatch::No => {
                 one.broken |= Side::BOTH.iter().any(|side| one.book.levels(*side) > 0);
                 one.book = LevelBook::default();
@@ -196,15 +196,15 @@ impl Books {
             SubscriptionMatch::Yes if one.broken => self.note_broken(instrument),
             SubscriptionMatch::Yes | SubscriptionMatch::NotYet => {}
         }
-        wanted == SubscriptionMatch::Yes
+        wants_books == SubscriptionMatch::Yes
     }
 
     #[inline]
-    fn touch(&mut self, instrument: InstrumentId) {
+    fn note_touched(&mut self, instrument: InstrumentId) {
         let one = &mut self.books[instrument.index()];
-        if !one.touched {
-            one.touched = true;
-            self.touched.push(instrument);
+        if !one.is_touched {
+            one.is_touched = true;
+            self.touched_instruments.push(instrument);
         }
     }
 
@@ -221,7 +221,7 @@ impl Books {
     #[cold]
     fn fault(&mut self, instrument: InstrumentId, fault: BookFault) {
         if !std::mem::replace(&mut self.books[instrument.index()].broken, true) {
-            self.faults.count(fault);
+            self.fault_counts.count(fault);
             self.note_broken(instrument);
         }
     }
@@ -232,22 +232,22 @@ impl Books {
             return;
         }
         one.book.clear();
-        one.cleared = true;
+        one.is_cleared = true;
         (one.unsorted, one.broken, one.out_of_order) = (false, false, false);
         // Earlier changes in the message no longer count.
         self.changes.retain(|change| change.instrument != instrument);
-        self.touch(instrument);
+        self.note_touched(instrument);
     }
 
     /// Ends the message: calls the listener for each book that it changed.
     #[inline]
-    fn end<L: Listener>(&mut self, context: &EventContext<'_>, listener: &mut L) {
-        match self.touched[..] {
+    fn end_message<L: Listener>(&mut self, context: &EventContext<'_>, listener: &mut L) {
+        match self.touched_instruments[..] {
             [] => return,
-            [one] => self.notify(context, listener, one, 0..self.changes.len()),
+            [one] => self.notify_listener(context, listener, one, 0..self.changes.len()),
             _ => self.notify_all(context, listener),
         }
-        self.touched.clear();
+        self.touched_instruments.clear();
         self.changes.clear();
     }
 
@@ -256,17 +256,17 @@ impl Books {
         if !self.changes.is_sorted_by_key(|change| change.instrument) {
             self.changes.sort_unstable_by_key(|change| (change.instrument, change.number));
         }
-        let touched = std::mem::take(&mut self.touched);
+        let touched = std::mem::take(&mut self.touched_instruments);
         for instrument in &touched {
-            let from = self.changes.partition_point(|change| change.instrument < *instrument);
-            let to = self.changes.partition_point(|change| change.instrument <= *instrument);
-            self.notify(context, listener, *instrument, from..to);
+            let first_change = self.changes.partition_point(|change| change.instrument < *instrument);
+            let last_change = self.changes.partition_point(|change| change.instrument <= *instrument);
+            self.notify_listener(context, listener, *instrument, first_change..last_change);
         }
-        self.touched = touched;
+        self.touched_instruments = touched;
     }
 
     #[inline]
-    fn notify<L: Listener>(
+    fn notify_listener<L: Listener>(
         &mut self,
         context: &EventContext<'_>,
         listener: &mut L,
@@ -274,13 +274,13 @@ impl Books {
         changes: std::ops::Range<usize>,
     ) {
         let one = &mut self.books[instrument.index()];
-        one.touched = false;
-        let out_of_order = one.unsorted && one.order() && !one.broken;
-        let cleared = std::mem::replace(&mut one.cleared, false);
+        one.is_touched = false;
+        let out_of_order = one.unsorted && one.check_order() && !one.broken;
+        let cleared = std::mem::replace(&mut one.is_cleared, false);
         let (stale, wanted) = (one.is_stale(), one.subscription == SubscriptionMatch::Yes);
         let has_changed = wanted && std::mem::replace(&mut one.reported_stale, stale) != stale;
         if out_of_order {
-            self.faults.count(BookFault::UnsortedLevel);
+            self.fault_counts.count(BookFault::UnsortedLevel);
             self.note_broken(instrument);
         }
         if !wanted {
@@ -306,12 +306,12 @@ impl InstrumentBook {
             product: None,
             levels_max: DepthLimit::Kept(LEVELS_MAX),
             subscription: SubscriptionMatch::NotYet,
-            stale: true,
+            is_stale: true,
             broken: false,
             reported_stale: true,
-            touched: false,
+            is_touched: false,
             is_newly_broken: false,
-            cleared: false,
+            is_cleared: false,
             unsorted: false,
             out_of_order: false,
         }
@@ -319,20 +319,20 @@ impl InstrumentBook {
 
     /// Notes a changed level of the book. `is_sorted` says whether the level is between its neighbours.
     #[inline(always)]
-    fn touch(&mut self, instrument: InstrumentId, is_sorted: bool, touched: &mut Vec<InstrumentId>) {
-        self.stale = false;
+    fn note_change(&mut self, instrument: InstrumentId, is_sorted: bool, touched: &mut Vec<InstrumentId>) {
+        self.is_stale = false;
         if !is_sorted {
             self.unsorted = true;
         }
-        if !self.touched {
-            self.touched = true;
+        if !self.is_touched {
+            self.is_touched = true;
             touched.push(instrument);
         }
     }
 
     /// Looks at the order of all levels, at the end of a message; whether they are out of order now and were not before.
     #[cold]
-    fn order(&mut self) -> bool {
+    fn check_order(&mut self) -> bool {
         let side = |side: Side| {
             let better = |a: &StoredLevel, b: &StoredLevel| match side {
                 Side::Buy => a.px > b.px,
@@ -347,12 +347,12 @@ impl InstrumentBook {
 
     #[inline]
     fn is_stale(&self) -> bool {
-        self.stale | self.broken | self.out_of_order
+        self.is_stale | self.broken | self.out_of_order
     }
 
     #[inline]
     fn view(&self) -> BookView<'_> {
-        BookView { book: &self.book, stale: self.is_stale() }
+        BookView { book: &self.book, is_stale: self.is_stale() }
     }
 }
 
@@ -370,7 +370,7 @@ impl<L: Listener> MarketEventSink for BookUpdater<'_, L> {
         let Self { books, listener } = self;
         match step {
             MarketEvent::Level(level) => books.level(&level),
-            MarketEvent::End(_) => books.end(context, *listener),
+            MarketEvent::End(_) => books.end_message(context, *listener),
             MarketEvent::Trade(trade) => {
                 if books.is_wanted(trade.instrument) {
                     books.counters.trades += 1;
@@ -390,20 +390,20 @@ impl<L: Listener> MarketEventSink for BookUpdater<'_, L> {
 impl Books {
     /// Marks an instrument as stale. Returns whether the listener must be called. If no snapshot will repair the book,
     /// levels continue, and the book stays stale until it arrives in full.
-    fn stale(&mut self, instrument: InstrumentId, mended: bool) -> bool {
+    fn mark_stale(&mut self, instrument: InstrumentId, mended: bool) -> bool {
         let Some(one) = self.books.get_mut(instrument.index()) else { return false };
-        one.stale = true;
+        one.is_stale = true;
         one.broken |= !mended;
         !std::mem::replace(&mut one.reported_stale, true)
     }
 
     /// Marks an instrument as recovered. The listener is called at the end of the message.
-    fn recovered(&mut self, instrument: InstrumentId) {
+    fn mark_recovered(&mut self, instrument: InstrumentId) {
         if let Some(one) = self.books.get_mut(instrument.index())
-            && one.stale
+            && one.is_stale
         {
-            one.stale = false;
-            self.touch(instrument);
+            one.is_stale = false;
+            self.note_touched(instrument);
         }
     }
 
@@ -432,14 +432,14 @@ impl<L: Listener> BookUpdater<'_, L> {
         let Self { books, listener } = self;
         match step {
             MarketEvent::Instrument(instrument) => {
-                if books.define(context.tables, instrument) {
+                if books.define_instrument(context.tables, instrument) {
                     listener.on_instrument(context, instrument);
                 }
             }
             MarketEvent::Product(product) => {
                 let all = books.take_instruments(product);
                 for instrument in &all {
-                    if books.define(context.tables, *instrument) {
+                    if books.define_instrument(context.tables, *instrument) {
                         listener.on_instrument(context, *instrument);
                     }
                 }
@@ -447,21 +447,21 @@ impl<L: Listener> BookUpdater<'_, L> {
             }
             MarketEvent::Clear { instrument } => books.clear(instrument),
             MarketEvent::Stale { instrument, mended } => {
-                if books.stale(instrument, mended) {
+                if books.mark_stale(instrument, mended) {
                     books.counters.stale += 1;
                     listener.on_stale(context, instrument);
                 }
             }
-            MarketEvent::Recovered { instrument } => books.recovered(instrument),
+            MarketEvent::Recovered { instrument } => books.mark_recovered(instrument),
             MarketEvent::State(state) => {
-                let wanted = match state.instrument {
+                let wanted_instruments = match state.instrument {
                     Some(instrument) => books.is_wanted(instrument),
                     None => {
                         let all = books.products.get(state.product.index());
                         all.is_some_and(|all| all.iter().any(|instrument| books.is_wanted(*instrument)))
                     }
                 };
-                if wanted {
+                if wanted_instruments {
                     listener.on_state(context, &state);
                 }
             }

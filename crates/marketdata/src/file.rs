@@ -14,15 +14,15 @@ use unitape_model::UnixNanos;
 /// Reads a file, packet by packet.
 #[derive(Debug)]
 pub struct PacketFile {
-    path: PathBuf,
-    file: File,
+    capture_path: PathBuf,
+    capture_file: File,
     bytes: Vec<u8>,
     /// Offset of `bytes` in the file, and the next item in it.
-    base: u64,
+    bytes_offset: u64,
     buffer_offset: usize,
-    ended: bool,
+    has_ended: bool,
     format: PacketFileFormat,
-    counts: PacketFileCounts,
+    file_counts: PacketFileCounts,
     fragments: IpReassembler,
     /// The payload of the datagram that its last fragment made whole.
     datagram_payload: Vec<u8>,
@@ -55,10 +55,10 @@ pub struct PacketFileCounts {
 /// A packet's location.
 #[derive(Debug)]
 struct PacketLocation {
-    to: SocketAddr,
+    destination: SocketAddr,
     ts_recv: UnixNanos,
-    from: usize,
-    end: usize,
+    payload_start: usize,
+    payload_end: usize,
     /// The payload was assembled from fragments.
     is_whole: bool,
 }
@@ -81,22 +81,22 @@ impl PacketFile {
     pub fn open(path: &Path, to: Option<SocketAddr>) -> Result<Self, Error> {
         let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
         let mut this = Self {
-            path: path.to_owned(),
-            file: File::open(path).map_err(fail)?,
+            capture_path: path.to_owned(),
+            capture_file: File::open(path).map_err(fail)?,
             bytes: Vec::with_capacity(2 * READ_BYTES),
-            base: 0,
+            bytes_offset: 0,
             buffer_offset: 0,
-            ended: false,
+            has_ended: false,
             format: PacketFileFormat::Capture(CaptureWalker::default()),
-            counts: PacketFileCounts::default(),
+            file_counts: PacketFileCounts::default(),
             fragments: IpReassembler::default(),
             datagram_payload: Vec::new(),
         };
-        this.read()?;
+        this.read_more()?;
         match (is_capture(&this.bytes), to) {
             (true, None) => {}
             (true, Some(_)) => {
-                return Err(Error::ChannelOfCapture { path: this.path });
+                return Err(Error::ChannelOfCapture { path: this.capture_path });
             }
             (false, Some(to)) => this.format = PacketFileFormat::Frames(to),
             (false, None) => {
@@ -113,7 +113,7 @@ impl PacketFile {
     pub fn counts(&self) -> PacketFileCounts {
         let fragments = self.fragments.counts();
         let never_whole = fragments.incomplete + fragments.contradicting + fragments.wrong_checksums;
-        PacketFileCounts { fragments, unusable: self.counts.unusable + never_whole, ..self.counts }
+        PacketFileCounts { fragments, unusable: self.file_counts.unusable + never_whole, ..self.file_counts }
     }
 
     /// Returns the next packet, or `None` at the end. A packet is valid until the next call.
@@ -124,28 +124,30 @@ impl PacketFile {
     #[inline]
     pub fn next(&mut self) -> Result<Option<Packet<'_>>, Error> {
         let location = match &self.format {
-            PacketFileFormat::Capture(_) => self.captured()?,
+            PacketFileFormat::Capture(_) => self.next_captured()?,
             PacketFileFormat::Frames(to) => {
                 let to = *to;
-                self.framed()?.map(|(from, end)| PacketLocation {
-                    to,
+                self.next_framed()?.map(|(from, end)| PacketLocation {
+                    destination: to,
                     ts_recv: NO_TIME,
-                    from,
-                    end,
+                    payload_start: from,
+                    payload_end: end,
                     is_whole: false,
                 })
             }
         };
-        Ok(location.map(|PacketLocation { to, ts_recv, from, end, is_whole }| {
-            self.counts.packets += 1;
-            let position = self.base + from as u64;
-            let payload = if is_whole { &self.datagram_payload[..] } else { &self.bytes[from..end] };
-            Packet { to, ts_recv, position, payload }
-        }))
+        Ok(location.map(
+            |PacketLocation { destination: to, ts_recv, payload_start: from, payload_end: end, is_whole }| {
+                self.file_counts.packets += 1;
+                let position = self.bytes_offset + from as u64;
+                let payload = if is_whole { &self.datagram_payload[..] } else { &self.bytes[from..end] };
+                Packet { to, ts_recv, position, payload }
+            },
+        ))
     }
 
     #[inline]
-    fn captured(&mut self) -> Result<Option<PacketLocation>, Error> {
+    fn next_captured(&mut self) -> Result<Option<PacketLocation>, Error> {
         loop {
             let PacketFileFormat::Capture(walker) = &mut self.format else { unreachable!("asked for it") };
             match walker.next(&self.bytes, self.buffer_offset) {
@@ -153,10 +155,16 @@ impl PacketFile {
                     self.buffer_offset = packet.end;
                     match udp(packet.link, &self.bytes[packet.bytes.clone()], packet.is_cut()) {
                         UdpParseOutcome::Datagram(datagram) => {
-                            let from = packet.bytes.start + datagram.payload.start;
-                            let end = packet.bytes.start + datagram.payload.end;
+                            let payload_start = packet.bytes.start + datagram.payload.start;
+                            let payload_end = packet.bytes.start + datagram.payload.end;
                             let (to, ts_recv) = (datagram.to, packet.ts_ns.map_or(NO_TIME, UnixNanos));
-                            return Ok(Some(PacketLocation { to, ts_recv, from, end, is_whole: false }));
+                            return Ok(Some(PacketLocation {
+                                destination: to,
+                                ts_recv,
+                                payload_start,
+                                payload_end,
+                                is_whole: false,
+                            }));
                         }
                         UdpParseOutcome::Fragment(part) => {
                             let bytes = &self.bytes[packet.bytes.clone()];
@@ -167,22 +175,28 @@ impl PacketFile {
                                 let (from, end) = (packet.bytes.start + part.bytes.start, packet.end);
                                 let (to, ts_recv) =
                                     (full_datagram.to, packet.ts_ns.map_or(NO_TIME, UnixNanos));
-                                return Ok(Some(PacketLocation { to, ts_recv, from, end, is_whole: true }));
+                                return Ok(Some(PacketLocation {
+                                    destination: to,
+                                    ts_recv,
+                                    payload_start: from,
+                                    payload_end: end,
+                                    is_whole: true,
+                                }));
                             }
                         }
-                        UdpParseOutcome::Other => self.counts.other_packets += 1,
-                        UdpParseOutcome::Cut(_) | UdpParseOutcome::Bad(_) => self.counts.unusable += 1,
+                        UdpParseOutcome::Other => self.file_counts.other_packets += 1,
+                        UdpParseOutcome::Cut(_) | UdpParseOutcome::Bad(_) => self.file_counts.unusable += 1,
                     }
                 }
                 NextCaptureRecord::Skip { end } => self.buffer_offset = end,
                 NextCaptureRecord::Dropped { count, end, .. } => {
-                    self.counts.dropped += u64::from(count);
+                    self.file_counts.dropped += u64::from(count);
                     self.buffer_offset = end;
                 }
-                NextCaptureRecord::More if !self.ended => self.read()?,
+                NextCaptureRecord::More if !self.has_ended => self.read_more()?,
                 NextCaptureRecord::More => {
                     self.fragments.finish();
-                    self.counts.lost_bytes += (self.bytes.len() - self.buffer_offset) as u64;
+                    self.file_counts.lost_bytes += (self.bytes.len() - self.buffer_offset) as u64;
                     self.buffer_offset = self.bytes.len();
                     return Ok(None);
                 }
@@ -191,22 +205,22 @@ impl PacketFile {
         }
     }
 
-    fn framed(&mut self) -> Result<Option<(usize, usize)>, Error> {
+    fn next_framed(&mut self) -> Result<Option<(usize, usize)>, Error> {
         loop {
-            let left = &self.bytes[self.buffer_offset..];
-            let length = left.first_chunk().map(|length| u32::from_le_bytes(*length) as usize);
+            let unread_bytes = &self.bytes[self.buffer_offset..];
+            let length = unread_bytes.first_chunk().map(|length| u32::from_le_bytes(*length) as usize);
             match length {
                 Some(length) if length > PACKET_BYTES_MAX => {
                     return Err(self.container_error("a length of more than 1 MiB"));
                 }
-                Some(length) if left.len() >= 4 + length => {
-                    let from = self.buffer_offset + 4;
-                    self.buffer_offset = from + length;
-                    return Ok(Some((from, from + length)));
+                Some(length) if unread_bytes.len() >= 4 + length => {
+                    let packet_start = self.buffer_offset + 4;
+                    self.buffer_offset = packet_start + length;
+                    return Ok(Some((packet_start, packet_start + length)));
                 }
-                _ if !self.ended => self.read()?,
+                _ if !self.has_ended => self.read_more()?,
                 _ => {
-                    self.counts.lost_bytes += left.len() as u64;
+                    self.file_counts.lost_bytes += unread_bytes.len() as u64;
                     self.buffer_offset = self.bytes.len();
                     return Ok(None);
                 }
@@ -215,18 +229,26 @@ impl PacketFile {
     }
 
     /// Reads more bytes after the unused ones.
-    fn read(&mut self) -> Result<(), Error> {
+    fn read_more(&mut self) -> Result<(), Error> {
         self.bytes.drain(..self.buffer_offset);
-        self.base += self.buffer_offset as u64;
+        self.bytes_offset += self.buffer_offset as u64;
         self.buffer_offset = 0;
-        let before = self.bytes.len();
-        let read = (&mut self.file).take(READ_BYTES as u64).read_to_end(&mut self.bytes);
-        self.ended = self.bytes.len() == before;
-        let offset = self.base + self.bytes.len() as u64;
-        read.map(drop).map_err(|source| Error::Read { path: self.path.clone(), offset, source })
+        let old_length = self.bytes.len();
+        let read_result = (&mut self.capture_file).take(READ_BYTES as u64).read_to_end(&mut self.bytes);
+        self.has_ended = self.bytes.len() == old_length;
+        let offset = self.bytes_offset + self.bytes.len() as u64;
+        read_result.map(drop).map_err(|source| Error::Read {
+            path: self.capture_path.clone(),
+            offset,
+            source,
+        })
     }
 
     fn container_error(&self, reason: &'static str) -> Error {
-        Error::Container { path: self.path.clone(), offset: self.base + self.buffer_offset as u64, reason }
+        Error::Container {
+            path: self.capture_path.clone(),
+            offset: self.bytes_offset + self.buffer_offset as u64,
+            reason,
+        }
     }
 }

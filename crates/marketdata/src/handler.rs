@@ -18,9 +18,9 @@ use unitape_model::{InstrumentId, UnixNanos};
 /// that supplies packets or polls.
 #[derive(Debug)]
 pub struct Handler {
-    core: Engine,
+    engine: Engine,
     books: Books,
-    live: Option<LiveReceiver>,
+    live_receiver: Option<LiveReceiver>,
 }
 
 impl Handler {
@@ -35,34 +35,34 @@ impl Handler {
     /// Creates a handler from this configuration.
     #[must_use]
     pub fn new(config: Arc<HandlerConfig>) -> Self {
-        Self { core: Engine::new(config), books: Books::default(), live: None }
+        Self { engine: Engine::new(config), books: Books::default(), live_receiver: None }
     }
 
     /// Adds a subscription; best before the first packet. Changes of an instrument that arrived before it was
     /// subscribed are lost: its book is stale until the venue sends it in full, as a snapshot does. If no change
     /// arrived before, its book is current, and is reported with its first change.
     pub fn subscribe(&mut self, subscription: Subscription) {
-        self.books.subscribe(subscription, self.core.tables());
-        self.books.recover_broken(&mut self.core);
+        self.books.subscribe(subscription, self.engine.tables());
+        self.books.recover_broken(&mut self.engine);
     }
 
     /// Removes a subscription.
     pub fn unsubscribe(&mut self, subscription: &Subscription) {
-        self.books.unsubscribe(subscription, self.core.tables());
+        self.books.unsubscribe(subscription, self.engine.tables());
     }
 
     /// Processes a packet.
     #[inline]
     pub fn packet<L: Listener>(&mut self, packet: Packet<'_>, listener: &mut L) {
-        self.core.packet(packet, &mut self.books.updater(listener));
-        self.books.recover_broken(&mut self.core);
+        self.engine.packet(packet, &mut self.books.updater(listener));
+        self.books.recover_broken(&mut self.engine);
     }
 
     /// Handles a pause: no packet arrived until `now`. Packets that have waited too long for a missing packet are
     /// processed without it.
     pub fn idle<L: Listener>(&mut self, now: UnixNanos, listener: &mut L) {
-        self.core.idle(now, &mut self.books.updater(listener));
-        self.books.recover_broken(&mut self.core);
+        self.engine.idle(now, &mut self.books.updater(listener));
+        self.books.recover_broken(&mut self.engine);
     }
 
     /// Processes all packets of a capture, and at its end those that still wait. With `channel`, reads packets with
@@ -76,19 +76,19 @@ impl Handler {
         channel: Option<&str>,
         listener: &mut L,
     ) -> Result<PacketFileCounts, Error> {
-        let to = channel.map(|name| self.address(name)).transpose()?;
-        let mut file = PacketFile::open(file, to)?;
+        let channel_address = channel.map(|name| self.address(name)).transpose()?;
+        let mut file = PacketFile::open(file, channel_address)?;
         while let Some(packet) = file.next()? {
             self.packet(packet, listener);
         }
-        self.core.finish(&mut self.books.updater(listener));
+        self.engine.finish(&mut self.books.updater(listener));
         Ok(file.counts())
     }
 
     /// Returns the first address of the channel with this name.
     fn address(&self, channel: &str) -> Result<SocketAddr, Error> {
-        let n = self.core.tables().channels.iter().position(|c| c.name == channel);
-        let find_address = |n: usize| self.core.config().addresses().find(|(_, c, _)| c.index() == n);
+        let n = self.engine.tables().channels.iter().position(|c| c.name == channel);
+        let find_address = |n: usize| self.engine.config().addresses().find(|(_, c, _)| c.index() == n);
         n.and_then(find_address)
             .map(|(address, ..)| address)
             .ok_or_else(|| Error::Channel(channel.to_owned()))
@@ -99,8 +99,8 @@ impl Handler {
     /// # Errors
     /// Fails if a socket cannot be opened.
     pub fn listen(&mut self, options: &LiveOptions) -> Result<(), Error> {
-        let addresses: Vec<_> = self.core.config().addresses().map(|(address, ..)| address).collect();
-        self.live = Some(LiveReceiver::open(addresses, options)?);
+        let addresses: Vec<_> = self.engine.config().addresses().map(|(address, ..)| address).collect();
+        self.live_receiver = Some(LiveReceiver::open(addresses, options)?);
         Ok(())
     }
 
@@ -111,9 +111,9 @@ impl Handler {
     /// # Errors
     /// Fails if the handler does not listen to any channel, or if the system refuses.
     pub fn poll<L: Listener>(&mut self, listener: &mut L) -> Result<usize, Error> {
-        let Self { core, books, live } = self;
-        let live = live.as_mut().ok_or(Error::NotLive)?;
-        let got = live.poll(|packet| {
+        let Self { engine: core, books, live_receiver: live } = self;
+        let live_receiver = live.as_mut().ok_or(Error::NotLive)?;
+        let got = live_receiver.poll(|packet| {
             core.packet(packet, &mut books.updater(listener));
             books.recover_broken(core);
         })?;
@@ -130,7 +130,7 @@ impl Handler {
     /// # Errors
     /// Fails if the handler does not listen to any channel, or if the system refuses.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, Error> {
-        self.live.as_mut().ok_or(Error::NotLive)?.wait(timeout)
+        self.live_receiver.as_mut().ok_or(Error::NotLive)?.wait(timeout)
     }
 
     /// Returns the book of an instrument, or `None` if the instrument is not subscribed.
@@ -142,7 +142,7 @@ impl Handler {
     /// Channels, products and instruments, as far as they are known.
     #[must_use]
     pub fn tables(&self) -> &ReferenceTables {
-        self.core.tables()
+        self.engine.tables()
     }
 
     /// Finds an instrument by id or symbol, among those seen so far.
@@ -170,12 +170,12 @@ impl Handler {
     /// Returns the engine, with its statistics of channels and lines.
     #[must_use]
     pub fn core(&self) -> &Engine {
-        &self.core
+        &self.engine
     }
 
     /// Returns the open sockets, or `None` if the handler is not live.
     #[must_use]
     pub fn live(&self) -> Option<&LiveReceiver> {
-        self.live.as_ref()
+        self.live_receiver.as_ref()
     }
 }

@@ -36,9 +36,9 @@ impl Subscription {
 /// All subscriptions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SubscriptionSet {
-    all: bool,
+    has_all: bool,
     products: BTreeSet<String>,
-    groups: BTreeSet<String>,
+    group_names: BTreeSet<String>,
     instruments: BTreeSet<String>,
 }
 
@@ -55,9 +55,9 @@ impl SubscriptionSet {
     /// Adds a subscription; false if it was there before.
     pub fn add(&mut self, subscription: Subscription) -> bool {
         match subscription {
-            Subscription::All => !std::mem::replace(&mut self.all, true),
+            Subscription::All => !std::mem::replace(&mut self.has_all, true),
             Subscription::Product(name) => self.products.insert(name),
-            Subscription::Group(name) => self.groups.insert(name),
+            Subscription::Group(name) => self.group_names.insert(name),
             Subscription::Instrument(name) => self.instruments.insert(name),
         }
     }
@@ -65,9 +65,9 @@ impl SubscriptionSet {
     /// Removes a subscription. Returns false if it did not exist.
     pub fn remove(&mut self, subscription: &Subscription) -> bool {
         match subscription {
-            Subscription::All => std::mem::replace(&mut self.all, false),
+            Subscription::All => std::mem::replace(&mut self.has_all, false),
             Subscription::Product(name) => self.products.remove(name),
-            Subscription::Group(name) => self.groups.remove(name),
+            Subscription::Group(name) => self.group_names.remove(name),
             Subscription::Instrument(name) => self.instruments.remove(name),
         }
     }
@@ -76,12 +76,12 @@ impl SubscriptionSet {
     pub fn wants(&self, tables: &ReferenceTables, instrument: InstrumentId) -> SubscriptionMatch {
         let reference = &tables.instruments[instrument.index()];
         let product = &tables.products[reference.product.index()];
-        let yes = self.all
+        let yes = self.has_all
             || self.instruments.contains(&reference.id)
             || self.instruments.contains(&reference.symbol)
             || self.products.contains(&product.id)
             || self.products.contains(&product.name)
-            || self.groups.contains(tables.group(instrument));
+            || self.group_names.contains(tables.group(instrument));
         // A message with reference data of the instrument itself includes its symbol, if it has one: most have none.
         let symbol = !reference.symbol.is_empty()
             || reference.tick.is_some()
@@ -91,7 +91,7 @@ impl SubscriptionSet {
         let group = name || !product.group.is_empty() || !reference.group.is_empty();
         let complete = (symbol || self.instruments.is_empty())
             && (name || self.products.is_empty())
-            && (group || self.groups.is_empty());
+            && (group || self.group_names.is_empty());
         match yes {
             true => SubscriptionMatch::Yes,
             false if complete || !tables.channels.iter().any(|c| c.role == ChannelRole::Reference) => {

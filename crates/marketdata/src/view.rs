@@ -7,14 +7,14 @@ use unitape_model::Side;
 #[derive(Clone, Copy, Debug)]
 pub struct BookView<'b> {
     pub(crate) book: &'b LevelBook,
-    pub(crate) stale: bool,
+    pub(crate) is_stale: bool,
 }
 
 impl<'b> BookView<'b> {
     /// Returns whether the book cannot be trusted: see [`Listener::on_stale`](crate::Listener::on_stale).
     #[must_use]
     pub fn is_stale(self) -> bool {
-        self.stale
+        self.is_stale
     }
 
     /// Returns the best level of a side.

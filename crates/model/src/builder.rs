@@ -21,7 +21,7 @@ use crate::words;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreparedValue {
     offset: u16,
-    word: u64,
+    value_word: u64,
 }
 
 impl PreparedValue {
@@ -45,16 +45,16 @@ impl PreparedValue {
             }
             _ => return None,
         };
-        (offset + 8 <= EventSchema::for_kind(kind).fixed_bytes).then_some(Self { offset, word })
+        (offset + 8 <= EventSchema::for_kind(kind).fixed_bytes).then_some(Self { offset, value_word: word })
     }
 }
 
 /// Writes one event at the end of an arena.
 pub struct EventBuilder<'a> {
     buf: &'a mut Vec<u8>,
-    start: usize,
+    event_start: usize,
     schema: &'static EventSchema,
-    ext: bool,
+    has_extension: bool,
 }
 
 impl<'a> EventBuilder<'a> {
@@ -80,14 +80,14 @@ impl<'a> EventBuilder<'a> {
         template: &[u8; FIXED_BYTES_MAX],
         ts_event: UnixNanos,
     ) -> Self {
-        let start = buf.len();
+        let frame_start = buf.len();
         // Each slice has a known length, so that it is copied without a call.
         match schema.fixed_bytes {
             64 => buf.extend_from_slice(&template[..64]),
             128 => buf.extend_from_slice(&template[..128]),
             _ => buf.extend_from_slice(template),
         }
-        let mut this = Self { buf, start, schema, ext: false };
+        let mut this = Self { buf, event_start: frame_start, schema, has_extension: false };
         this.write_bytes(at::TS_EVENT, ts_event.0.to_le_bytes());
         this
     }
@@ -126,7 +126,7 @@ impl<'a> EventBuilder<'a> {
             Some(d) => self.write_bytes(at::RECV_DELTA, d.to_le_bytes()),
             None => {
                 self.write_bytes(at::RECV_DELTA, RECV_EXT.to_le_bytes());
-                self.extend(EventField::TsRecv as u16, &ts.0.to_le_bytes());
+                self.append_extension(EventField::TsRecv as u16, &ts.0.to_le_bytes());
             }
         }
     }
@@ -138,7 +138,7 @@ impl<'a> EventBuilder<'a> {
             self.write_bytes(at::SEQUENCE, (sequence as u32).to_le_bytes());
         } else {
             self.write_bytes(at::SEQUENCE, SEQ_EXT.to_le_bytes());
-            self.extend(EventField::SrcSeq as u16, &sequence.to_le_bytes());
+            self.append_extension(EventField::SrcSeq as u16, &sequence.to_le_bytes());
         }
     }
 
@@ -166,9 +166,11 @@ impl<'a> EventBuilder<'a> {
                 self.put_publisher(bank, id)
             }
             (FieldLayout::SymExt { dict }, EventValue::Sym(d, id)) if d == dict => {
-                self.extend(tag, &id.to_le_bytes())
+                self.append_extension(tag, &id.to_le_bytes())
             }
-            (FieldLayout::Syms { dict }, EventValue::Syms(d, ids)) if d == dict => self.extend(tag, ids),
+            (FieldLayout::Syms { dict }, EventValue::Syms(d, ids)) if d == dict => {
+                self.append_extension(tag, ids)
+            }
             (FieldLayout::Price { offset }, EventValue::Price(p)) => self.put_price(offset, tag, p),
             (FieldLayout::Decimal { offset, exp_offset }, EventValue::Decimal(d)) => {
                 self.write_bytes(offset.into(), d.mantissa().to_le_bytes());
@@ -186,16 +188,16 @@ impl<'a> EventBuilder<'a> {
             (FieldLayout::Text { offset, n }, EventValue::Text(t)) => self.put_text(offset, n, tag, t),
             (FieldLayout::Code { offset, shift, values, .. }, EventValue::Text(t)) => {
                 let code = values.iter().position(|v| *v == t).ok_or(Refusal::BadValue)? as u8 + 1;
-                self.buf[self.start + usize::from(offset)] |= code << shift;
+                self.buf[self.event_start + usize::from(offset)] |= code << shift;
             }
             (FieldLayout::Bool { offset: EXT_ONLY, .. }, EventValue::Bool(b)) => {
-                self.extend(tag, &[u8::from(b) + 1])
+                self.append_extension(tag, &[u8::from(b) + 1])
             }
             (FieldLayout::Bool { offset, shift }, EventValue::Bool(b)) => {
-                self.buf[self.start + usize::from(offset)] |= (u8::from(b) + 1) << shift;
+                self.buf[self.event_start + usize::from(offset)] |= (u8::from(b) + 1) << shift;
             }
             (FieldLayout::Flag { offset, shift }, EventValue::Bool(b)) => {
-                self.buf[self.start + usize::from(offset)] |= u8::from(b) << shift;
+                self.buf[self.event_start + usize::from(offset)] |= u8::from(b) << shift;
             }
             (FieldLayout::FlagSet { offset, shift, values }, EventValue::Flags(v, set)) if v == values => {
                 self.put_flag_set(offset, shift, tag, set)
@@ -204,7 +206,7 @@ impl<'a> EventBuilder<'a> {
                 self.put_uint(offset, width, tag, v)
             }
             (FieldLayout::Nanos { offset: EXT_ONLY }, EventValue::Nanos(t)) if t.0 != i64::MIN => {
-                self.extend(tag, &t.0.to_le_bytes())
+                self.append_extension(tag, &t.0.to_le_bytes())
             }
             (FieldLayout::Nanos { offset }, EventValue::Nanos(t)) if t.0 != i64::MIN => {
                 self.write_bytes(offset.into(), t.0.to_le_bytes())
@@ -218,17 +220,17 @@ impl<'a> EventBuilder<'a> {
             }
             (FieldLayout::TapePosition { offset }, EventValue::TapePosition(p)) if p.tape != 0 => {
                 match offset {
-                    EXT_ONLY => self.extend(tag, &p.to_bytes()),
+                    EXT_ONLY => self.append_extension(tag, &p.to_bytes()),
                     offset => self.write_bytes(offset.into(), p.to_bytes()),
                 }
             }
             (FieldLayout::TapePositions, EventValue::TapePositions(list))
                 if list.len().is_multiple_of(TapePosition::BYTES) =>
             {
-                self.extend(tag, list)
+                self.append_extension(tag, list)
             }
             (FieldLayout::MillisAfter { offset }, EventValue::Nanos(t)) => self.put_millis(offset, tag, t),
-            (FieldLayout::Json, EventValue::Json(j)) => self.extend(tag, j.as_bytes()),
+            (FieldLayout::Json, EventValue::Json(j)) => self.append_extension(tag, j.as_bytes()),
             _ => return Err(Refusal::WrongSort),
         }
         Ok(())
@@ -244,20 +246,20 @@ impl<'a> EventBuilder<'a> {
     ) -> Result<(), Refusal> {
         match spec.slot {
             FieldLayout::Sym { dict, offset } => {
-                let id = names.resolve(dict, text, self.start + usize::from(offset))?;
+                let id = names.resolve(dict, text, self.event_start + usize::from(offset))?;
                 self.put_sym(dict, offset, id);
                 Ok(())
             }
             FieldLayout::SymExt { dict } => {
                 let id = names.resolve(dict, text, self.buf.len() + ENTRY_HEAD)?;
-                self.extend(spec.field as u16, &id.to_le_bytes());
+                self.append_extension(spec.field as u16, &id.to_le_bytes());
                 Ok(())
             }
             FieldLayout::Publisher { bank } => {
                 if self.get::<2>(at::VENUE) != [0; 2] {
                     return self.join_publishers(bank, text, names);
                 }
-                let id = names.resolve(NameKind::Venue, text, self.start + at::VENUE)?;
+                let id = names.resolve(NameKind::Venue, text, self.event_start + at::VENUE)?;
                 self.put_publisher(bank, id);
                 Ok(())
             }
@@ -270,7 +272,7 @@ impl<'a> EventBuilder<'a> {
             }
             FieldLayout::Amount { .. } => self.set(spec, EventValue::Amount(Amount::parse(text)?)),
             FieldLayout::Id { offset, n } => {
-                let slot = self.start + usize::from(offset);
+                let slot = self.event_start + usize::from(offset);
                 if offset != EXT_ONLY && pack_plain(text, &mut self.buf[slot..slot + usize::from(n)]) {
                     return Ok(());
                 }
@@ -314,9 +316,9 @@ impl<'a> EventBuilder<'a> {
     /// Sets a field to a value that was made ready for it.
     #[inline]
     pub fn set_ready(&mut self, ready: PreparedValue) {
-        let start = self.start + usize::from(ready.offset);
-        if let Some(word_bytes) = self.buf.get_mut(start..).and_then(|b| b.first_chunk_mut()) {
-            *word_bytes = (u64::from_le_bytes(*word_bytes) | ready.word).to_le_bytes();
+        let field_offset = self.event_start + usize::from(ready.offset);
+        if let Some(word_bytes) = self.buf.get_mut(field_offset..).and_then(|b| b.first_chunk_mut()) {
+            *word_bytes = (u64::from_le_bytes(*word_bytes) | ready.value_word).to_le_bytes();
         }
     }
 
@@ -328,7 +330,7 @@ impl<'a> EventBuilder<'a> {
         names: &mut impl NameResolver,
     ) -> Result<(), Refusal> {
         let FieldLayout::Syms { dict } = spec.slot else { return Err(Refusal::WrongSort) };
-        self.ext = true;
+        self.has_extension = true;
         let entry = self.buf.len();
         self.buf.extend_from_slice(&(spec.field as u16).to_le_bytes());
         self.buf.extend_from_slice(&[0; 4]);
@@ -351,7 +353,7 @@ impl<'a> EventBuilder<'a> {
     #[inline]
     pub fn keep_unmapped_with(&mut self, name: &str, json: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refusal> {
         let n = u16::try_from(name.len()).map_err(|_| Refusal::NameLength)?;
-        self.ext = true;
+        self.has_extension = true;
         let entry = self.buf.len();
         let mut head = [0; ENTRY_HEAD + 2];
         head[..2].copy_from_slice(&TAG_UNMAPPED.to_le_bytes());
@@ -368,23 +370,24 @@ impl<'a> EventBuilder<'a> {
     /// arena as it was before [`EventBuilder::begin`].
     #[inline]
     pub fn finish(self, frame_flags: u8) -> Result<usize, Refusal> {
-        let len = (self.buf.len() - self.start).next_multiple_of(LINE);
+        let len = (self.buf.len() - self.event_start).next_multiple_of(LINE);
         let Ok(lines) = u16::try_from(len / LINE) else {
-            self.buf.truncate(self.start);
+            self.buf.truncate(self.event_start);
             return Err(Refusal::TooLarge);
         };
-        if self.ext {
-            self.buf.resize(self.start + len, 0);
+        if self.has_extension {
+            self.buf.resize(self.event_start + len, 0);
         }
-        let bits = frame_flags | if self.ext { flags::EXT } else { 0 };
+        let bits = frame_flags | if self.has_extension { flags::EXT } else { 0 };
         let bits = bits | if self.schema.kind.is_meta() { flags::META } else { 0 };
-        FrameHeader::new_unstamped(self.schema.kind as u8, bits, lines).write(&mut self.buf[self.start..]);
-        Ok(self.start)
+        FrameHeader::new_unstamped(self.schema.kind as u8, bits, lines)
+            .write(&mut self.buf[self.event_start..]);
+        Ok(self.event_start)
     }
 
     /// Returns whether a field of the kind has a value by now.
     pub fn has(&self, spec: &EventFieldSpec) -> bool {
-        let event = Event::from_unfinished(&self.buf[self.start..], self.schema, self.ext);
+        let event = Event::from_unfinished(&self.buf[self.event_start..], self.schema, self.has_extension);
         event.value(spec, &mut [0; 36]).is_some()
     }
 
@@ -394,25 +397,25 @@ impl<'a> EventBuilder<'a> {
         let fields = self.schema.fields;
         let one_of = self.schema.kind.one_of();
         fields.iter().find(|s| s.required && is_missing(s)).or_else(|| {
-            let mut wanted = fields.iter().filter(|s| one_of.contains(&s.field));
-            let first = wanted.clone().next()?;
-            wanted.all(|s| is_missing(&s)).then_some(first)
+            let mut wanted_fields = fields.iter().filter(|s| one_of.contains(&s.field));
+            let first_wanted = wanted_fields.clone().next()?;
+            wanted_fields.all(|s| is_missing(&s)).then_some(first_wanted)
         })
     }
 
     /// Discards the event and restores the arena.
     pub fn abandon(self) {
-        self.buf.truncate(self.start);
+        self.buf.truncate(self.event_start);
     }
 
     #[inline]
     fn write_bytes<const N: usize>(&mut self, offset: usize, bytes: [u8; N]) {
-        self.buf[self.start + offset..self.start + offset + N].copy_from_slice(&bytes);
+        self.buf[self.event_start + offset..self.event_start + offset + N].copy_from_slice(&bytes);
     }
 
     #[inline]
     fn get<const N: usize>(&self, offset: usize) -> [u8; N] {
-        self.buf[self.start + offset..self.start + offset + N].try_into().expect("N bytes")
+        self.buf[self.event_start + offset..self.event_start + offset + N].try_into().expect("N bytes")
     }
 
     #[inline]
@@ -430,7 +433,7 @@ impl<'a> EventBuilder<'a> {
     #[inline]
     fn put_publisher(&mut self, bank: bool, id: u32) {
         self.put_sym(NameKind::Venue, at::VENUE as u16, id);
-        self.buf[self.start + at::KIND_A] |= if bank { PUBLISHER_IS_BANK } else { 0 };
+        self.buf[self.event_start + at::KIND_A] |= if bank { PUBLISHER_IS_BANK } else { 0 };
     }
 
     /// Joins a bank and a venue into one publisher, `BANK@VENUE`. The joined name replaces the first one.
@@ -441,11 +444,11 @@ impl<'a> EventBuilder<'a> {
         text: &[u8],
         names: &mut impl NameResolver,
     ) -> Result<(), Refusal> {
-        let first_is_bank = self.buf[self.start + at::KIND_A] & PUBLISHER_IS_BANK != 0;
+        let first_is_bank = self.buf[self.event_start + at::KIND_A] & PUBLISHER_IS_BANK != 0;
         if first_is_bank == bank {
             return Err(Refusal::TwoPublishers);
         }
-        let (mut first, venue_offset) = (Vec::new(), self.start + at::VENUE);
+        let (mut first, venue_offset) = (Vec::new(), self.event_start + at::VENUE);
         names.take_back(
             NameKind::Venue,
             u16::from_le_bytes(self.get(at::VENUE)).into(),
@@ -464,7 +467,7 @@ impl<'a> EventBuilder<'a> {
     #[inline]
     fn put_price(&mut self, offset: u16, tag: u16, p: Price) {
         if offset == EXT_ONLY {
-            self.extend(tag, &p.0.to_le_bytes());
+            self.append_extension(tag, &p.0.to_le_bytes());
         } else {
             self.write_bytes(offset.into(), p.0.to_le_bytes());
         }
@@ -484,21 +487,21 @@ impl<'a> EventBuilder<'a> {
         let mut payload = [0; 9];
         payload[..8].copy_from_slice(&d.mantissa().to_le_bytes());
         payload[8] = d.exponent() as u8;
-        self.extend(tag, &payload);
+        self.append_extension(tag, &payload);
     }
 
     fn put_id(&mut self, offset: u16, n: u16, tag: u16, id: InlineId<'_>) {
-        let slot = self.start + usize::from(offset);
+        let slot = self.event_start + usize::from(offset);
         if offset != EXT_ONLY && pack_id(id, &mut self.buf[slot..slot + usize::from(n)]) {
             return;
         }
         match id {
-            InlineId::Text(t) => self.extend(tag, t),
+            InlineId::Text(t) => self.append_extension(tag, t),
             // A number differs from text by its length of nine and its first byte, which no UTF-8 text has.
             InlineId::Number(v) => {
                 let mut payload = [0xff; 9];
                 payload[1..].copy_from_slice(&v.to_le_bytes());
-                self.extend(tag, &payload);
+                self.append_extension(tag, &payload);
             }
         }
     }
@@ -506,22 +509,22 @@ impl<'a> EventBuilder<'a> {
     fn put_text(&mut self, offset: u16, n: u16, tag: u16, t: &str) {
         let n = usize::from(n);
         if t.is_empty() || t.len() > n || t.as_bytes().contains(&0) {
-            return self.extend(tag, t.as_bytes());
+            return self.append_extension(tag, t.as_bytes());
         }
-        let slot = self.start + usize::from(offset);
+        let slot = self.event_start + usize::from(offset);
         self.buf[slot..slot + t.len()].copy_from_slice(t.as_bytes());
     }
 
     fn put_uint(&mut self, offset: u16, width: u8, tag: u16, v: u64) {
         if offset == EXT_ONLY {
-            return self.extend(tag, &v.to_le_bytes());
+            return self.append_extension(tag, &v.to_le_bytes());
         }
-        let (start, width) = (self.start + usize::from(offset), usize::from(width));
+        let (start, width) = (self.event_start + usize::from(offset), usize::from(width));
         let none_value = u64::MAX >> (64 - 8 * width);
         let inline = if v < none_value - 1 { v } else { none_value - 1 };
         self.buf[start..start + width].copy_from_slice(&inline.to_le_bytes()[..width]);
         if v >= none_value - 1 {
-            self.extend(tag, &v.to_le_bytes());
+            self.append_extension(tag, &v.to_le_bytes());
         }
     }
 
@@ -532,7 +535,7 @@ impl<'a> EventBuilder<'a> {
             Some(d) => self.write_bytes(offset.into(), d.to_le_bytes()),
             None => {
                 self.write_bytes(offset.into(), 65534u16.to_le_bytes());
-                self.extend(tag, &t.0.to_le_bytes());
+                self.append_extension(tag, &t.0.to_le_bytes());
             }
         }
     }
@@ -546,10 +549,10 @@ impl<'a> EventBuilder<'a> {
             _ => FLAG_SET_EXT,
         };
         if offset != EXT_ONLY {
-            self.buf[self.start + usize::from(offset)] |= code << shift;
+            self.buf[self.event_start + usize::from(offset)] |= code << shift;
         }
         if code == FLAG_SET_EXT {
-            self.extend(tag, &[set]);
+            self.append_extension(tag, &[set]);
         }
     }
 
@@ -559,7 +562,7 @@ impl<'a> EventBuilder<'a> {
             self.write_bytes(offset.into(), code.to_le_bytes());
         }
         if offset == EXT_ONLY || code == u32::MAX {
-            self.extend(tag, &date.days().to_le_bytes());
+            self.append_extension(tag, &date.days().to_le_bytes());
         }
     }
 
@@ -570,13 +573,13 @@ impl<'a> EventBuilder<'a> {
             Some(code) => self.write_bytes(offset.into(), [code]),
             None => {
                 self.write_bytes(offset.into(), [255]);
-                self.extend(tag, &date.days().to_le_bytes());
+                self.append_extension(tag, &date.days().to_le_bytes());
             }
         }
     }
 
-    fn extend(&mut self, tag: u16, payload: &[u8]) {
-        self.ext = true;
+    fn append_extension(&mut self, tag: u16, payload: &[u8]) {
+        self.has_extension = true;
         self.buf.extend_from_slice(&tag.to_le_bytes());
         self.buf.extend_from_slice(&(payload.len() as u32).to_le_bytes());
         self.buf.extend_from_slice(payload);
@@ -593,13 +596,13 @@ const FIXED_BYTES_MAX: usize = 192;
 
 /// The fixed part of each kind with every field absent, by the number of the kind.
 static TEMPLATES: [[u8; FIXED_BYTES_MAX]; EventKind::NUMBER_MAX as usize + 1] = {
-    let mut all = [[0; FIXED_BYTES_MAX]; EventKind::NUMBER_MAX as usize + 1];
+    let mut slot_templates = [[0; FIXED_BYTES_MAX]; EventKind::NUMBER_MAX as usize + 1];
     let mut i = 0;
     while i < SCHEMAS.len() {
-        all[SCHEMAS[i].kind as usize] = make_template(&SCHEMAS[i]);
+        slot_templates[SCHEMAS[i].kind as usize] = make_template(&SCHEMAS[i]);
         i += 1;
     }
-    all
+    slot_templates
 };
 
 const fn make_template(schema: &EventSchema) -> [u8; FIXED_BYTES_MAX] {

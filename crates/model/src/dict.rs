@@ -39,11 +39,11 @@ pub struct Dictionary {
 #[derive(Clone, Debug, Default)]
 struct DictionaryTable {
     seeds: HashSeeds,
-    short: NameHashTable<ShortName>,
-    long: NameHashTable<LongName>,
-    /// End of each name in `text`; the name of id `n` ends at `ends[n - 1]`.
+    short_names: NameHashTable<ShortName>,
+    long_names: NameHashTable<LongName>,
+    /// End of each name in `name_text`; the name of id `n` ends at `ends[n - 1]`.
     ends: Vec<u32>,
-    text: Vec<u8>,
+    name_text: Vec<u8>,
 }
 
 impl Dictionary {
@@ -63,15 +63,15 @@ impl Dictionary {
         }
         let len = name.len() as u32;
         let (words, hash) = if name.len() <= SHORT_BYTES {
-            let wanted = ShortName { word: words::word(name), len, id: 0 };
-            let hash = wanted.hash(&table.seeds);
-            table.short.ask_for(hash);
-            ([wanted.word, 0, 0, 0], hash)
+            let short_name = ShortName { word: words::word(name), len, id: 0 };
+            let hash = short_name.hash(&table.seeds);
+            table.short_names.ask_for(hash);
+            ([short_name.word, 0, 0, 0], hash)
         } else {
-            let wanted = LongName::from_name(name, 0, &table.seeds);
-            let hash = wanted.hash(&table.seeds);
-            table.long.ask_for(hash);
-            (wanted.words, hash)
+            let long_name = LongName::from_name(name, 0, &table.seeds);
+            let hash = long_name.hash(&table.seeds);
+            table.long_names.ask_for(hash);
+            (long_name.words, hash)
         };
         let ascii = words.iter().fold(0, |all, word| all | word) & NOT_ASCII == 0;
         ascii.then_some(NameLookup { words, hash, len, dict })
@@ -82,9 +82,9 @@ impl Dictionary {
     pub fn finish_lookup(&self, s: &NameLookup) -> Option<u32> {
         let table = &self.tables[s.dict as usize];
         if s.len as usize <= SHORT_BYTES {
-            table.short.find(s.hash, |e| e.word == s.words[0] && e.len == s.len)
+            table.short_names.find(s.hash, |e| e.word == s.words[0] && e.len == s.len)
         } else {
-            table.long.find(s.hash, |e| e.words == s.words && e.len == s.len)
+            table.long_names.find(s.hash, |e| e.words == s.words && e.len == s.len)
         }
     }
 
@@ -125,13 +125,13 @@ impl Dictionary {
     /// at most [`LEFT_OUT_MAX`] at once.
     pub(crate) fn leave_out(&mut self, dict: NameKind, id: u32) -> u64 {
         let table = &mut self.tables[dict as usize];
-        let wanted = id as usize - 1;
-        if wanted <= table.ends.len() || wanted - table.ends.len() > LEFT_OUT_MAX {
+        let entry_index = id as usize - 1;
+        if entry_index <= table.ends.len() || entry_index - table.ends.len() > LEFT_OUT_MAX {
             return 0;
         }
-        let left_out = wanted - table.ends.len();
-        let end = table.ends.last().copied().unwrap_or(0);
-        table.ends.resize(wanted, end);
+        let left_out = entry_index - table.ends.len();
+        let text_end = table.ends.last().copied().unwrap_or(0);
+        table.ends.resize(entry_index, text_end);
         left_out as u64
     }
 
@@ -157,11 +157,11 @@ impl Dictionary {
         if id as usize <= table.ends.len() {
             return !name.is_empty() && table.name(id) == Some(name);
         }
-        let next = id as usize == table.ends.len() + 1 && std::str::from_utf8(name).is_ok();
-        if next {
+        let is_next_id = id as usize == table.ends.len() + 1 && std::str::from_utf8(name).is_ok();
+        if is_next_id {
             table.insert(name, id);
         }
-        next
+        is_next_id
     }
 
     /// Counts the names in `dict`.
@@ -246,15 +246,15 @@ pub fn check_name(name: &[u8]) -> Result<(), crate::Refusal> {
 /// Makes the hash this process's own: names come from outside, and nothing that is written depends on it.
 #[derive(Clone, Debug)]
 struct HashSeeds {
-    first: u64,
-    last: u64,
+    first_seed: u64,
+    last_seed: u64,
     hash_builder: DefaultHashBuilder,
 }
 
 impl Default for HashSeeds {
     fn default() -> Self {
         let hash_builder = DefaultHashBuilder::default();
-        Self { first: hash_builder.hash_one(1u64), last: hash_builder.hash_one(2u64), hash_builder }
+        Self { first_seed: hash_builder.hash_one(1u64), last_seed: hash_builder.hash_one(2u64), hash_builder }
     }
 }
 
@@ -262,7 +262,7 @@ impl HashSeeds {
     /// Mixes both halves of the product, so that every input bit affects the output.
     #[inline]
     fn mix(&self, first: u64, last: u64) -> u64 {
-        let product = u128::from(first ^ self.first) * u128::from(last ^ self.last);
+        let product = u128::from(first ^ self.first_seed) * u128::from(last ^ self.last_seed);
         let folded = product as u64 ^ (product >> 64) as u64;
         // If an input half equals its seed, the product says nothing about the other half; this rotation does.
         folded ^ last.rotate_left(32)
@@ -324,8 +324,8 @@ impl NameEntry for LongName {
     #[inline]
     fn hash(&self, seeds: &HashSeeds) -> u64 {
         let [a, b, c, d] = self.words;
-        let start = seeds.mix(a, b);
-        if (17..=SOUGHT_BYTES as u32).contains(&self.len) { seeds.mix(start ^ c, d) } else { start }
+        let hash_state = seeds.mix(a, b);
+        if (17..=SOUGHT_BYTES as u32).contains(&self.len) { seeds.mix(hash_state ^ c, d) } else { hash_state }
     }
 }
 
@@ -333,14 +333,14 @@ impl LongName {
     #[inline]
     fn from_name(name: &[u8], id: u32, seeds: &HashSeeds) -> Self {
         let word = |b: &[u8; 8]| u64::from_le_bytes(*b);
-        let last = name.last_chunk().map_or(0, word);
+        let last_word = name.last_chunk().map_or(0, word);
         let words = match (name.first_chunk::<16>(), name.last_chunk::<16>()) {
             (Some(start), Some(end)) if (17..=SOUGHT_BYTES).contains(&name.len()) => {
                 let (start, end) = (start.as_chunks().0, end.as_chunks().0);
-                [word(&start[0]), word(&start[1]), word(&end[0]), last]
+                [word(&start[0]), word(&start[1]), word(&end[0]), last_word]
             }
-            _ if name.len() <= 16 => [words::word(name), last, 0, 0],
-            _ => [seeds.hash_builder.hash_one(name), last, 0, 0],
+            _ if name.len() <= 16 => [words::word(name), last_word, 0, 0],
+            _ => [seeds.hash_builder.hash_one(name), last_word, 0, 0],
         };
         Self { words, len: name.len() as u32, id }
     }
@@ -350,12 +350,12 @@ impl LongName {
 #[derive(Clone, Debug)]
 struct NameHashTable<E> {
     entries: Vec<E>,
-    used: usize,
+    used_slots: usize,
 }
 
 impl<E> Default for NameHashTable<E> {
     fn default() -> Self {
-        Self { entries: Vec::new(), used: 0 }
+        Self { entries: Vec::new(), used_slots: 0 }
     }
 }
 
@@ -384,13 +384,13 @@ impl<E: NameEntry> NameHashTable<E> {
     }
 
     fn insert(&mut self, entry: E, seeds: &HashSeeds) {
-        if (self.used + 1) * 4 > self.entries.len() * 3 {
-            let more = (self.entries.len() * 2).max(16);
-            let old = std::mem::replace(&mut self.entries, vec![E::default(); more]);
-            old.into_iter().filter(|e| e.id() != 0).for_each(|e| self.insert_entry(e, seeds));
+        if (self.used_slots + 1) * 4 > self.entries.len() * 3 {
+            let new_capacity = (self.entries.len() * 2).max(16);
+            let old_entries = std::mem::replace(&mut self.entries, vec![E::default(); new_capacity]);
+            old_entries.into_iter().filter(|e| e.id() != 0).for_each(|e| self.insert_entry(e, seeds));
         }
         self.insert_entry(entry, seeds);
-        self.used += 1;
+        self.used_slots += 1;
     }
 
     fn insert_entry(&mut self, entry: E, seeds: &HashSeeds) {
@@ -403,9 +403,9 @@ impl<E: NameEntry> NameHashTable<E> {
     }
 
     fn clear(&mut self) {
-        if self.used > 0 {
+        if self.used_slots > 0 {
             self.entries.fill(E::default());
-            self.used = 0;
+            self.used_slots = 0;
         }
     }
 }
@@ -438,42 +438,44 @@ impl DictionaryTable {
     fn get(&self, name: &[u8]) -> Option<u32> {
         let len = name.len() as u32;
         if name.len() <= SHORT_BYTES {
-            let wanted = ShortName { word: words::word(name), len, id: 0 };
-            return self.short.find(wanted.hash(&self.seeds), |e| e.word == wanted.word && e.len == len);
+            let short_name = ShortName { word: words::word(name), len, id: 0 };
+            return self
+                .short_names
+                .find(short_name.hash(&self.seeds), |e| e.word == short_name.word && e.len == len);
         }
-        let wanted = LongName::from_name(name, 0, &self.seeds);
+        let long_name = LongName::from_name(name, 0, &self.seeds);
         let is_same_name = |e: &LongName| {
-            e.words == wanted.words
+            e.words == long_name.words
                 && e.len == len
                 && (name.len() <= SOUGHT_BYTES || self.name(e.id) == Some(name))
         };
-        self.long.find(wanted.hash(&self.seeds), is_same_name)
+        self.long_names.find(long_name.hash(&self.seeds), is_same_name)
     }
 
     #[inline]
     fn name(&self, id: u32) -> Option<&[u8]> {
         let i = (id as usize).checked_sub(1)?;
-        let end = *self.ends.get(i)? as usize;
-        let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
-        Some(&self.text[start..end])
+        let text_end = *self.ends.get(i)? as usize;
+        let text_start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
+        Some(&self.name_text[text_start..text_end])
     }
 
     fn insert(&mut self, name: &[u8], id: u32) {
-        self.text.extend_from_slice(name);
-        self.ends.push(u32::try_from(self.text.len()).expect("names under 4 GiB"));
+        self.name_text.extend_from_slice(name);
+        self.ends.push(u32::try_from(self.name_text.len()).expect("names under 4 GiB"));
         if name.len() <= SHORT_BYTES {
             let entry = ShortName { word: words::word(name), len: name.len() as u32, id };
-            self.short.insert(entry, &self.seeds);
+            self.short_names.insert(entry, &self.seeds);
         } else {
-            self.long.insert(LongName::from_name(name, id, &self.seeds), &self.seeds);
+            self.long_names.insert(LongName::from_name(name, id, &self.seeds), &self.seeds);
         }
     }
 
     fn clear(&mut self) {
-        self.short.clear();
-        self.long.clear();
+        self.short_names.clear();
+        self.long_names.clear();
         self.ends.clear();
-        self.text.clear();
+        self.name_text.clear();
     }
 }
 

@@ -44,13 +44,13 @@ pub enum EventValue<'a> {
 pub struct Event<'a> {
     bytes: &'a [u8],
     schema: &'static EventSchema,
-    ext: bool,
+    has_extension: bool,
 }
 
 impl<'a> Event<'a> {
     /// Makes the event that a builder has under construction, before its header is written.
     pub(crate) fn from_unfinished(bytes: &'a [u8], schema: &'static EventSchema, ext: bool) -> Self {
-        Self { bytes, schema, ext }
+        Self { bytes, schema, has_extension: ext }
     }
 
     /// Reads the frame `bytes`; `None` for a pad, an unknown kind or layout, or a frame shorter than its kind.
@@ -61,7 +61,7 @@ impl<'a> Event<'a> {
         let bytes = bytes.get(..header.len_bytes())?;
         let schema = EventSchema::for_frame(kind, *bytes.get(at::KIND_A)?)?;
         let is_complete = bytes.len() >= usize::from(schema.fixed_bytes);
-        is_complete.then_some(Self { bytes, schema, ext: header.flags() & flags::EXT != 0 })
+        is_complete.then_some(Self { bytes, schema, has_extension: header.flags() & flags::EXT != 0 })
     }
 
     /// Returns the bytes of the whole frame.
@@ -152,7 +152,7 @@ impl<'a> Event<'a> {
     pub fn field<'s>(&'s self, field: EventField, scratch: &'s mut [u8; 36]) -> Option<EventValue<'s>> {
         let spec = self.schema.get(field)?;
         match self.value(spec, scratch) {
-            None if spec.added && self.ext => self.unmapped_value(spec),
+            None if spec.added && self.has_extension => self.unmapped_value(spec),
             value => value,
         }
     }
@@ -198,7 +198,7 @@ impl<'a> Event<'a> {
 
     /// Returns the value of the field `spec`, which must belong to this kind.
     pub fn value<'s>(&'s self, spec: &EventFieldSpec, scratch: &'s mut [u8; 36]) -> Option<EventValue<'s>> {
-        let ext = || self.ext(spec.field as u16);
+        let ext = || self.extension_value(spec.field as u16);
         match spec.slot {
             FieldLayout::Sym { dict: NameKind::Venue, offset } => {
                 let id = u16::from_le_bytes(self.get(offset.into()));
@@ -364,31 +364,35 @@ impl<'a> Event<'a> {
     /// Returns whether the event's message may be on the tape twice: the field `repeat` has the value `Y`.
     #[inline]
     pub fn is_repeat(&self) -> bool {
-        self.ext && self.has_repeat_field()
+        self.has_extension && self.has_repeat_field()
     }
 
     /// Returns whether the event is a `bbo` that states only the fields that it has; the others are unchanged.
     #[inline]
     pub fn is_partial(&self) -> bool {
-        self.ext && self.has_partial_field()
+        self.has_extension && self.has_partial_field()
     }
 
     /// Returns the quantity by which an `order_amend` reduces the remaining quantity of its order. Returns `None` if
     /// the event has `qty` or `left`, which then take precedence.
     #[inline]
     pub fn qty_reduced(&self) -> Option<Decimal> {
-        if self.ext && self.kind() == EventKind::OrderAmend { self.qty_reduced_field() } else { None }
+        if self.has_extension && self.kind() == EventKind::OrderAmend {
+            self.qty_reduced_field()
+        } else {
+            None
+        }
     }
 
     #[cold]
     fn qty_reduced_field(&self) -> Option<Decimal> {
-        let reduced = ext_decimal(self.ext(EventField::QtyReduced as u16)?)?;
+        let reduced = ext_decimal(self.extension_value(EventField::QtyReduced as u16)?)?;
         let is_stated = |field| self.field(field, &mut [0; 36]).is_some();
         (!is_stated(EventField::Qty) && !is_stated(EventField::Left)).then_some(reduced)
     }
 
     fn has_partial_field(&self) -> bool {
-        self.ext(EventField::Partial as u16) == Some(&[2])
+        self.extension_value(EventField::Partial as u16) == Some(&[2])
     }
 
     fn has_repeat_field(&self) -> bool {
@@ -398,7 +402,8 @@ impl<'a> Event<'a> {
     /// Returns the end of the extension's entries, in bytes from the start of the frame. Without an extension it is the
     /// end of the fixed part.
     pub fn extension_end(&self) -> usize {
-        self.ext_entries().fold(self.fixed(), |offset, (_, payload)| offset + ENTRY_HEAD + payload.len())
+        self.ext_entries()
+            .fold(self.fixed_length(), |offset, (_, payload)| offset + ENTRY_HEAD + payload.len())
     }
 
     /// Iterates over the entries of the extension, as tag and payload, in frame order. The first entry with a field's
@@ -409,7 +414,8 @@ impl<'a> Event<'a> {
     }
 
     fn ext_entries(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
-        let (bytes, mut offset) = (self.bytes, if self.ext { self.fixed() } else { self.bytes.len() });
+        let (bytes, mut offset) =
+            (self.bytes, if self.has_extension { self.fixed_length() } else { self.bytes.len() });
         std::iter::from_fn(move || {
             let (tag, payload) = extension_entry(bytes, offset)?;
             offset = payload.end;
@@ -418,16 +424,16 @@ impl<'a> Event<'a> {
     }
 
     #[inline]
-    fn fixed(&self) -> usize {
+    fn fixed_length(&self) -> usize {
         usize::from(self.schema.fixed_bytes)
     }
 
-    fn ext(&self, tag: u16) -> Option<&'a [u8]> {
+    fn extension_value(&self, tag: u16) -> Option<&'a [u8]> {
         self.ext_entries().find(|(t, _)| *t == tag).map(|(_, b)| b)
     }
 
     fn ext_i64(&self, field: EventField) -> Option<i64> {
-        Some(i64::from_le_bytes(self.ext(field as u16)?.try_into().ok()?))
+        Some(i64::from_le_bytes(self.extension_value(field as u16)?.try_into().ok()?))
     }
 
     #[inline]
@@ -446,9 +452,9 @@ pub fn extension_entry(frame: &[u8], offset: usize) -> Option<(u16, Range<usize>
     let head = frame.get(offset..)?.get(..ENTRY_HEAD)?;
     let tag = u16::from_le_bytes([head[0], head[1]]);
     let length = u32::from_le_bytes([head[2], head[3], head[4], head[5]]) as usize;
-    let start = offset + ENTRY_HEAD;
-    let end = start.checked_add(length).filter(|end| *end <= frame.len())?;
-    (tag != 0).then_some((tag, start..end))
+    let payload_start = offset + ENTRY_HEAD;
+    let payload_end = payload_start.checked_add(length).filter(|end| *end <= frame.len())?;
+    (tag != 0).then_some((tag, payload_start..payload_end))
 }
 
 /// Decodes a decimal of the extension.

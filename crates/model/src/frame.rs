@@ -181,9 +181,9 @@ impl std::fmt::Debug for FrameHeader {
 pub fn frames(run: &[u8]) -> impl Iterator<Item = (usize, FrameHeader, &[u8])> {
     let mut next_offset = 0;
     std::iter::from_fn(move || {
-        let rest = run.get(next_offset..).filter(|r| r.len() >= LINE)?;
-        let header = FrameHeader::read(rest);
-        let frame = rest.get(..header.len_bytes()).filter(|f| !f.is_empty())?;
+        let run_left = run.get(next_offset..).filter(|r| r.len() >= LINE)?;
+        let header = FrameHeader::read(run_left);
+        let frame = run_left.get(..header.len_bytes()).filter(|f| !f.is_empty())?;
         let offset = next_offset;
         next_offset += frame.len();
         Some((offset, header, frame))

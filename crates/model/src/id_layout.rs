@@ -17,9 +17,9 @@ pub struct IdLayout {
     /// The place of all kinds has the id of a venue, or of a bank that quotes.
     pub venue: bool,
     /// Ids of four bytes in the fixed part.
-    pub wide: Vec<WideId>,
+    pub wide_ids: Vec<WideId>,
     /// Entries of the extension that hold ids of four bytes.
-    pub listed: Vec<ListedIds>,
+    pub listed_ids: Vec<ListedIds>,
 }
 
 /// An id of four bytes in the fixed part.
@@ -80,15 +80,17 @@ impl IdLayout {
     fn new(schema: &EventSchema) -> Self {
         let fixed_bytes = schema.fixed_bytes.into();
         let (kind, wide, listed) = (schema.kind, Vec::new(), Vec::new());
-        let mut ids = Self { kind, fixed_bytes, venue: false, wide, listed };
+        let mut ids = Self { kind, fixed_bytes, venue: false, wide_ids: wide, listed_ids: listed };
         for spec in schema.fields {
             match spec.slot {
                 FieldLayout::Sym { dict: NameKind::Venue, .. } | FieldLayout::Publisher { .. } => {
                     ids.venue = true
                 }
-                FieldLayout::Sym { dict, offset } => ids.wide.push(WideId { dict, offset: offset.into() }),
+                FieldLayout::Sym { dict, offset } => {
+                    ids.wide_ids.push(WideId { dict, offset: offset.into() })
+                }
                 FieldLayout::SymExt { dict } | FieldLayout::Syms { dict } => {
-                    ids.listed.push(ListedIds { dict, tag: spec.field as u16 });
+                    ids.listed_ids.push(ListedIds { dict, tag: spec.field as u16 });
                 }
                 _ => {}
             }
@@ -99,16 +101,16 @@ impl IdLayout {
     /// Passes the positions of the ids in the extension of a frame to `each`. The first entry with a field's number is
     /// the field's value.
     pub fn each_listed(&self, header: FrameHeader, frame: &[u8], mut each: impl FnMut(NameKind, usize)) {
-        if self.listed.is_empty() || header.flags() & flags::EXT == 0 {
+        if self.listed_ids.is_empty() || header.flags() & flags::EXT == 0 {
             return;
         }
-        for ids in &self.listed {
+        for ids in &self.listed_ids {
             let mut offset = self.fixed_bytes;
             while let Some((tag, payload)) = extension_entry(frame, offset) {
                 offset = payload.end;
                 if tag == ids.tag {
-                    let end = payload.start + payload.len() / 4 * 4;
-                    (payload.start..end).step_by(4).for_each(|id_offset| each(ids.dict, id_offset));
+                    let ids_end = payload.start + payload.len() / 4 * 4;
+                    (payload.start..ids_end).step_by(4).for_each(|id_offset| each(ids.dict, id_offset));
                     break;
                 }
             }
@@ -147,7 +149,7 @@ mod tests {
                 _ => 0,
             };
             let count: usize = schema.fields.iter().map(|spec| wanted(spec.slot)).sum();
-            assert_eq!(id_layout.wide.len() + id_layout.listed.len(), count, "{:?}", schema.kind);
+            assert_eq!(id_layout.wide_ids.len() + id_layout.listed_ids.len(), count, "{:?}", schema.kind);
             frame.pop();
             assert!(table.find(header, &frame).is_none(), "shorter than its kind");
         }

@@ -89,8 +89,8 @@ pub struct SourceDefinition {
 pub struct DefinitionTable {
     names: Dictionary,
     /// The number of names in each dictionary, or fewer: for an id beyond it the reader looks into the dictionary.
-    counts: [u32; NameKind::COUNT],
-    sources: BTreeMap<u32, SourceDefinition>,
+    name_counts: [u32; NameKind::COUNT],
+    source_by_id: BTreeMap<u32, SourceDefinition>,
     /// Defined sources of the last events; 0, which is no source, fills the rest.
     recent: [u32; RECENT],
     lenient: bool,
@@ -118,8 +118,8 @@ impl Default for DefinitionTable {
         let (names, sources) = (Dictionary::default(), BTreeMap::new());
         Self {
             names,
-            counts: [0; NameKind::COUNT],
-            sources,
+            name_counts: [0; NameKind::COUNT],
+            source_by_id: sources,
             recent: [0; RECENT],
             lenient: false,
             log: None,
@@ -160,7 +160,7 @@ impl DefinitionTable {
                 None => Err(FrameFault::UnknownKind(FrameHeader::read(frame).kind())),
             };
         };
-        self.admit(&event)?;
+        self.admit_event(&event)?;
         Ok(Some(event))
     }
 
@@ -169,11 +169,11 @@ impl DefinitionTable {
     /// # Errors
     /// Fails if a definition does not follow the ones before it, or if an id has no definition.
     #[inline]
-    pub fn admit(&mut self, event: &Event<'_>) -> Result<(), FrameFault> {
+    pub fn admit_event(&mut self, event: &Event<'_>) -> Result<(), FrameFault> {
         match event.kind() {
-            EventKind::Define => self.define(event),
+            EventKind::Define => self.add_definition(event),
             EventKind::Source => self.define_source(event),
-            kind => self.check(event, kind),
+            kind => self.check_event(event, kind),
         }
     }
 
@@ -185,7 +185,7 @@ impl DefinitionTable {
 
     /// Returns the dictionary for a writer that continues to assign ids where the tape ends.
     pub fn dictionary_mut(&mut self) -> &mut Dictionary {
-        self.counts = [0; NameKind::COUNT];
+        self.name_counts = [0; NameKind::COUNT];
         &mut self.names
     }
 
@@ -211,29 +211,29 @@ impl DefinitionTable {
 
     /// Iterates over the defined sources, with their ids.
     pub fn sources(&self) -> impl Iterator<Item = (u32, &SourceDefinition)> {
-        self.sources.iter().map(|(id, source)| (*id, source))
+        self.source_by_id.iter().map(|(id, source)| (*id, source))
     }
 
     /// Looks up the source with this id.
     pub fn source(&self, id: u32) -> Option<&SourceDefinition> {
-        self.sources.get(&id)
+        self.source_by_id.get(&id)
     }
 
     #[inline]
-    fn check(&mut self, event: &Event<'_>, kind: EventKind) -> Result<(), FrameFault> {
+    fn check_event(&mut self, event: &Event<'_>, kind: EventKind) -> Result<(), FrameFault> {
         let ids = &IDS[kind as usize & 63];
         let words = event.bytes().as_chunks::<4>().0;
         let source = event.source();
         let mut is_known = self.recent[source as usize % RECENT] == source && !kind.has_layouts();
-        for &(word, dict) in &ids.wide[..usize::from(ids.count)] {
-            is_known &= u32::from_le_bytes(words[usize::from(word)]) <= self.counts[dict as usize];
+        for &(word, dict) in &ids.wide_ids[..usize::from(ids.count)] {
+            is_known &= u32::from_le_bytes(words[usize::from(word)]) <= self.name_counts[dict as usize];
         }
-        is_known &= !ids.venue || u32::from(event.venue()) <= self.counts[NameKind::Venue as usize];
+        is_known &= !ids.venue || u32::from(event.venue()) <= self.name_counts[NameKind::Venue as usize];
         let extended = ids.extended && event.header().flags() & flags::EXT != 0;
         if is_known && !extended && !self.gaps {
             return Ok(());
         }
-        if is_known && !self.gaps && !ids.lists && self.knows_extension(event) {
+        if is_known && !self.gaps && !ids.has_lists && self.knows_extension(event) {
             return Ok(());
         }
         self.check_slowly(event)
@@ -246,7 +246,7 @@ impl DefinitionTable {
             let spec = fields.iter().find(|spec| spec.field as u16 == tag);
             match (spec.map(|spec| spec.slot), payload.try_into()) {
                 (Some(FieldLayout::SymExt { dict }), Ok(id)) => {
-                    u32::from_le_bytes(id) <= self.counts[dict as usize]
+                    u32::from_le_bytes(id) <= self.name_counts[dict as usize]
                 }
                 _ => true,
             }
@@ -257,43 +257,43 @@ impl DefinitionTable {
     #[cold]
     fn check_slowly(&mut self, event: &Event<'_>) -> Result<(), FrameFault> {
         let source = event.source();
-        if source != 0 && !self.sources.contains_key(&source) && !self.recover_source(source) {
-            self.lack(FrameFault::UndefinedSource(source))?;
+        if source != 0 && !self.source_by_id.contains_key(&source) && !self.recover_source(source) {
+            self.note_lacking(FrameFault::UndefinedSource(source))?;
         } else {
             self.recent[source as usize % RECENT] = source;
         }
         let mut scratch = [0; 36];
         for spec in event.schema().fields.iter().filter(|spec| is_id(spec.slot)) {
             match event.value(spec, &mut scratch) {
-                Some(EventValue::Sym(dict, id)) => self.know(dict, id)?,
+                Some(EventValue::Sym(dict, id)) => self.check_known(dict, id)?,
                 Some(EventValue::Syms(dict, list)) => {
                     let (ids, rest) = list.as_chunks::<4>();
                     if !rest.is_empty() {
                         return Err(FrameFault::ListLength);
                     }
                     for id in ids.iter().map(|id| u32::from_le_bytes(*id)).filter(|id| *id != 0) {
-                        self.know(dict, id)?;
+                        self.check_known(dict, id)?;
                     }
                 }
                 _ => {}
             }
         }
-        self.counts = NameKind::ALL.map(|dict| self.names.len(dict));
+        self.name_counts = NameKind::ALL.map(|dict| self.names.len(dict));
         Ok(())
     }
 
-    fn know(&mut self, dict: NameKind, id: u32) -> Result<(), FrameFault> {
+    fn check_known(&mut self, dict: NameKind, id: u32) -> Result<(), FrameFault> {
         if self.names.name(dict, id).is_none() {
-            self.recover(dict, id);
+            self.recover_names(dict, id);
         }
         match self.names.name(dict, id) {
             Some(_) => Ok(()),
-            None => self.lack(FrameFault::Undefined { dict, id }),
+            None => self.note_lacking(FrameFault::Undefined { dict, id }),
         }
     }
 
     /// Takes the names up to that of `id` from the log.
-    fn recover(&mut self, dict: NameKind, id: u32) {
+    fn recover_names(&mut self, dict: NameKind, id: u32) {
         let Some(log) = &self.log else { return };
         for id in self.names.len(dict) + 1..=id.min(log.len(dict)) {
             match log.name(dict, id) {
@@ -306,10 +306,10 @@ impl DefinitionTable {
     fn recover_source(&mut self, id: u32) -> bool {
         let logged_source = self.log.as_ref().and_then(|log| log.source(id)).cloned();
         self.lost.from_log += u64::from(logged_source.is_some());
-        logged_source.is_some_and(|source| self.sources.insert(id, source).is_none())
+        logged_source.is_some_and(|source| self.source_by_id.insert(id, source).is_none())
     }
 
-    fn lack(&mut self, flaw: FrameFault) -> Result<(), FrameFault> {
+    fn note_lacking(&mut self, flaw: FrameFault) -> Result<(), FrameFault> {
         if !self.lenient {
             return Err(flaw);
         }
@@ -318,12 +318,13 @@ impl DefinitionTable {
     }
 
     #[cold]
-    fn define(&mut self, event: &Event<'_>) -> Result<(), FrameFault> {
+    fn add_definition(&mut self, event: &Event<'_>) -> Result<(), FrameFault> {
         let incomplete = FrameFault::Incomplete;
-        let dict =
-            uint(event, EventField::Dict).and_then(|d| u8::try_from(d).ok()).and_then(NameKind::from_u8);
+        let dict = uint_field(event, EventField::Dict)
+            .and_then(|d| u8::try_from(d).ok())
+            .and_then(NameKind::from_u8);
         let dict = dict.ok_or(incomplete("a dictionary"))?;
-        let id = uint(event, EventField::Index).and_then(|id| u32::try_from(id).ok());
+        let id = uint_field(event, EventField::Index).and_then(|id| u32::try_from(id).ok());
         let id = id.filter(|id| *id != 0).ok_or(incomplete("an id"))?;
         let mut scratch = [0; 36];
         let name = match event.field(EventField::Name, &mut scratch) {
@@ -331,7 +332,7 @@ impl DefinitionTable {
             _ => return Err(incomplete("a name")),
         };
         if self.lenient {
-            self.recover(dict, id - 1);
+            self.recover_names(dict, id - 1);
             let left_out = self.names.leave_out(dict, id);
             self.gaps |= left_out > 0;
             self.lost.nameless += left_out;
@@ -339,14 +340,14 @@ impl DefinitionTable {
         if !self.names.define(dict, id, name.as_bytes()) {
             return Err(FrameFault::Disorder { dict, id, name: name.to_owned() });
         }
-        self.counts[dict as usize] = self.names.len(dict);
+        self.name_counts[dict as usize] = self.names.len(dict);
         Ok(())
     }
 
     #[cold]
     fn define_source(&mut self, event: &Event<'_>) -> Result<(), FrameFault> {
         let incomplete = FrameFault::Incomplete;
-        let id = uint(event, EventField::Index).and_then(|id| u32::try_from(id).ok());
+        let id = uint_field(event, EventField::Index).and_then(|id| u32::try_from(id).ok());
         let id = id.filter(|id| *id != 0).ok_or(incomplete("an id"))?;
         let text = |field, field_name| match event.field(field, &mut [0; 36]) {
             Some(EventValue::Text(text)) => Ok(text.to_owned()),
@@ -355,24 +356,24 @@ impl DefinitionTable {
         let source = SourceDefinition {
             feed: text(EventField::Feed, "a feed")?,
             file: text(EventField::File, "a file")?,
-            base: uint(event, EventField::Base).unwrap_or(0),
+            base: uint_field(event, EventField::Base).unwrap_or(0),
             frame: event.bytes().into(),
         };
-        match self.sources.get(&id) {
+        match self.source_by_id.get(&id) {
             // The log of definitions and the tape say the same twice.
             Some(before) if before.frame[at::TS_EVENT..] != source.frame[at::TS_EVENT..] => {
                 Err(FrameFault::SourceDisorder(id))
             }
             Some(_) => Ok(()),
             None => {
-                self.sources.insert(id, source);
+                self.source_by_id.insert(id, source);
                 Ok(())
             }
         }
     }
 }
 
-fn uint(event: &Event<'_>, field: EventField) -> Option<u64> {
+fn uint_field(event: &Event<'_>, field: EventField) -> Option<u64> {
     match event.field(field, &mut [0; 36]) {
         Some(EventValue::UInt(v)) => Some(v),
         _ => None,
@@ -383,14 +384,14 @@ fn uint(event: &Event<'_>, field: EventField) -> Option<u64> {
 #[derive(Clone, Copy)]
 struct EventIdLayout {
     /// Ids of four bytes: which words of the fixed part, and whose.
-    wide: [(u8, NameKind); WIDE_MAX],
+    wide_ids: [(u8, NameKind); WIDE_MAX],
     count: u8,
     /// The kind has a venue's id, in the common field.
     venue: bool,
     /// The kind may have ids in its extension.
     extended: bool,
     /// The kind may have lists of ids in its extension.
-    lists: bool,
+    has_lists: bool,
 }
 
 /// No kind has more ids of four bytes.
@@ -399,11 +400,11 @@ const WIDE_MAX: usize = 8;
 /// By the number of the kind.
 static IDS: [EventIdLayout; 64] = {
     let empty_layout = EventIdLayout {
-        wide: [(0, NameKind::Instrument); WIDE_MAX],
+        wide_ids: [(0, NameKind::Instrument); WIDE_MAX],
         count: 0,
         venue: false,
         extended: false,
-        lists: false,
+        has_lists: false,
     };
     let mut all = [empty_layout; 64];
     let mut s = 0;
@@ -423,11 +424,11 @@ static IDS: [EventIdLayout; 64] = {
                 FieldLayout::Publisher { .. } => all[kind].venue = true,
                 FieldLayout::Sym { dict, offset } => {
                     assert!(offset < 1024 && offset % 4 == 0, "a word of the fixed part");
-                    all[kind].wide[all[kind].count as usize] = ((offset / 4) as u8, dict);
+                    all[kind].wide_ids[all[kind].count as usize] = ((offset / 4) as u8, dict);
                     all[kind].count += 1;
                 }
                 FieldLayout::Syms { .. } => {
-                    all[kind].lists = true;
+                    all[kind].has_lists = true;
                     all[kind].extended = true;
                 }
                 FieldLayout::SymExt { .. } => all[kind].extended = true,
@@ -473,7 +474,7 @@ mod tests {
     }
 
     fn admit(table: &mut DefinitionTable, frame: &[u8]) -> Result<(), String> {
-        table.admit(&Event::new(frame).unwrap()).map_err(|e| e.to_string())
+        table.admit_event(&Event::new(frame).unwrap()).map_err(|e| e.to_string())
     }
 
     /// An id in the extension, or in a place that another layout of the kind does not have, would be printed under a name

@@ -70,7 +70,7 @@ impl Price {
     /// Parses `-?digits(.digits)?`.
     #[inline]
     pub fn parse(text: &[u8]) -> Result<Self, NumberFault> {
-        let (negative, unsigned) = sign(text);
+        let (negative, unsigned) = split_sign(text);
         if let Some((digits, places)) = words::digits(unsigned)
             && let Some(scale) = (Self::PLACES as usize).checked_sub(places as usize)
             // Nine digits before the point are in range whatever follows; more are looked at one by one.
@@ -153,7 +153,7 @@ impl Decimal {
     /// Parses `-?digits(.digits)?`; `.5` and `5.` are accepted as FIX does, an exponent is not.
     #[inline]
     pub fn parse(text: &[u8]) -> Result<Self, NumberFault> {
-        let (negative, unsigned) = sign(text);
+        let (negative, unsigned) = split_sign(text);
         let Some((digits, places)) = words::digits(unsigned) else { return Self::parse_any(text) };
         if digits == 0 {
             return Ok(Self::ZERO);
@@ -168,7 +168,7 @@ impl Decimal {
     /// Parses any text as [`Decimal::parse`] does, digit by digit.
     #[inline(never)]
     fn parse_any(text: &[u8]) -> Result<Self, NumberFault> {
-        let (negative, digits) = sign(text);
+        let (negative, digits) = split_sign(text);
         let (mut m, mut zeros, mut places, mut has_digits, mut point) = (0u64, 0usize, 0i32, false, false);
         for &b in digits {
             let d = b.wrapping_sub(b'0');
@@ -271,7 +271,7 @@ impl Amount {
     /// Parses `-?digits(.digits)?`.
     pub fn parse(text: &[u8]) -> Result<Self, NumberFault> {
         // Sixteen characters, as nearly all are, make the same number in either.
-        if words::digits(sign(text).1).is_some() {
+        if words::digits(split_sign(text).1).is_some() {
             let d = Decimal::parse(text)?;
             return Ok(Self { mantissa: d.mantissa.into(), exponent: d.exponent });
         }
@@ -281,7 +281,7 @@ impl Amount {
     /// Parses any text as [`Amount::parse`] does, digit by digit.
     #[inline(never)]
     fn parse_any(text: &[u8]) -> Result<Self, NumberFault> {
-        let (negative, digits) = sign(text);
+        let (negative, digits) = split_sign(text);
         let (mut m, mut places, mut has_digits, mut point) = (0i128, 0i32, false, false);
         // Trailing zeros are put off, so that a long tail of them does not overflow.
         let mut zeros = 0i32;
@@ -315,7 +315,7 @@ impl Amount {
     }
 }
 
-fn sign(text: &[u8]) -> (bool, &[u8]) {
+fn split_sign(text: &[u8]) -> (bool, &[u8]) {
     match text {
         [b'-', rest @ ..] => (true, rest),
         _ => (false, text),

@@ -84,7 +84,7 @@ impl BboRecord {
     /// Returns the record of `event` if the event is of this kind.
     #[inline]
     pub fn from_event<'a>(event: &Event<'a>) -> Option<&'a Self> {
-        (event.kind() == EventKind::Bbo).then(|| fixed(event.bytes()))
+        (event.kind() == EventKind::Bbo).then(|| fixed_record(event.bytes()))
     }
 }
 
@@ -92,7 +92,7 @@ impl TradeRecord {
     /// Returns the record of `event` if the event is of this kind.
     #[inline]
     pub fn from_event<'a>(event: &Event<'a>) -> Option<&'a Self> {
-        (event.kind() == EventKind::Trade).then(|| fixed(event.bytes()))
+        (event.kind() == EventKind::Trade).then(|| fixed_record(event.bytes()))
     }
 }
 
@@ -104,7 +104,7 @@ impl OrderRecord {
             event.kind(),
             EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel | EventKind::Exec
         )
-        .then(|| fixed(event.bytes()))
+        .then(|| fixed_record(event.bytes()))
     }
 
     /// Returns the side's code: 1 buy, 2 sell, 0 no side.
@@ -115,7 +115,7 @@ impl OrderRecord {
 }
 
 #[inline]
-fn fixed<T: FromBytes + KnownLayout + Immutable + Unaligned>(bytes: &[u8]) -> &T {
+fn fixed_record<T: FromBytes + KnownLayout + Immutable + Unaligned>(bytes: &[u8]) -> &T {
     T::ref_from_prefix(bytes).expect("an event holds its fixed part").0
 }
 

@@ -209,26 +209,26 @@ fn code(event: &Event<'_>, field: EventField) -> usize {
     if code <= values.len() { code } else { 0 }
 }
 
-const fn column(name: &'static str, form: ColumnForm, origin: ColumnOrigin) -> RowColumn {
+const fn row_column(name: &'static str, form: ColumnForm, origin: ColumnOrigin) -> RowColumn {
     RowColumn { name, form, origin }
 }
 const fn price(name: &'static str, field: EventField) -> RowColumn {
-    column(name, ColumnForm::Price, ColumnOrigin::Field(field))
+    row_column(name, ColumnForm::Price, ColumnOrigin::Field(field))
 }
-const fn size(name: &'static str, field: EventField) -> RowColumn {
-    column(name, ColumnForm::Size, ColumnOrigin::Field(field))
+const fn size_column(name: &'static str, field: EventField) -> RowColumn {
+    row_column(name, ColumnForm::Size, ColumnOrigin::Field(field))
 }
-const fn text(name: &'static str, origin: ColumnOrigin) -> RowColumn {
-    column(name, ColumnForm::Text, origin)
+const fn text_column(name: &'static str, origin: ColumnOrigin) -> RowColumn {
+    row_column(name, ColumnForm::Text, origin)
 }
 
-const TS_EVENT: RowColumn = column("ts_event", ColumnForm::Time, ColumnOrigin::EventTime);
-const TS_RECV: RowColumn = column("ts_recv", ColumnForm::Time, ColumnOrigin::ReceiveTime);
-const PUBLISHER: RowColumn = column("publisher_id", ColumnForm::Number, ColumnOrigin::Publisher);
-const INSTRUMENT: RowColumn = column("instrument_id", ColumnForm::Number, ColumnOrigin::Instrument);
-const SEQUENCE: RowColumn = column("sequence", ColumnForm::Number, ColumnOrigin::Sequence);
-const SYMBOL: RowColumn = text("symbol", ColumnOrigin::Symbol);
-const VENUE: RowColumn = text("venue", ColumnOrigin::Venue);
+const TS_EVENT: RowColumn = row_column("ts_event", ColumnForm::Time, ColumnOrigin::EventTime);
+const TS_RECV: RowColumn = row_column("ts_recv", ColumnForm::Time, ColumnOrigin::ReceiveTime);
+const PUBLISHER: RowColumn = row_column("publisher_id", ColumnForm::Number, ColumnOrigin::Publisher);
+const INSTRUMENT: RowColumn = row_column("instrument_id", ColumnForm::Number, ColumnOrigin::Instrument);
+const SEQUENCE: RowColumn = row_column("sequence", ColumnForm::Number, ColumnOrigin::Sequence);
+const SYMBOL: RowColumn = text_column("symbol", ColumnOrigin::Symbol);
+const VENUE: RowColumn = text_column("venue", ColumnOrigin::Venue);
 
 const BBO: &[RowColumn] = &[
     TS_EVENT,
@@ -238,11 +238,11 @@ const BBO: &[RowColumn] = &[
     SEQUENCE,
     price("bid_px_00", EventField::Bid),
     price("ask_px_00", EventField::Ask),
-    size("bid_sz_00", EventField::BidQty),
-    size("ask_sz_00", EventField::AskQty),
-    text("cond", ColumnOrigin::QuoteCondition),
-    text("bid_venue", ColumnOrigin::Absent),
-    text("ask_venue", ColumnOrigin::Absent),
+    size_column("bid_sz_00", EventField::BidQty),
+    size_column("ask_sz_00", EventField::AskQty),
+    text_column("cond", ColumnOrigin::QuoteCondition),
+    text_column("bid_venue", ColumnOrigin::Absent),
+    text_column("ask_venue", ColumnOrigin::Absent),
     SYMBOL,
     VENUE,
 ];
@@ -252,14 +252,14 @@ const TRADES: &[RowColumn] = &[
     TS_RECV,
     PUBLISHER,
     INSTRUMENT,
-    text("action", ColumnOrigin::TradeAction),
-    text("side", ColumnOrigin::Side),
+    text_column("action", ColumnOrigin::TradeAction),
+    text_column("side", ColumnOrigin::Side),
     price("price", EventField::Px),
-    size("size", EventField::Qty),
+    size_column("size", EventField::Qty),
     SEQUENCE,
-    text("match_id", ColumnOrigin::Field(EventField::MatchId)),
-    text("cond", ColumnOrigin::Field(EventField::Cond)),
-    text("trade_flags", ColumnOrigin::Field(EventField::TradeFlags)),
+    text_column("match_id", ColumnOrigin::Field(EventField::MatchId)),
+    text_column("cond", ColumnOrigin::Field(EventField::Cond)),
+    text_column("trade_flags", ColumnOrigin::Field(EventField::TradeFlags)),
     SYMBOL,
     VENUE,
 ];

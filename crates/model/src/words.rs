@@ -32,12 +32,12 @@ pub fn word(text: &[u8]) -> u64 {
 pub fn double_word(text: &[u8]) -> u128 {
     match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
         (Some(first), Some(last)) => {
-            let rest = match text.len() {
+            let bytes_after = match text.len() {
                 8 => 0,
                 n @ 9..=16 => u64::from_le_bytes(*last) >> (8 * (16 - n)),
                 _ => text.get(8..16).map_or(0, word),
             };
-            u128::from(u64::from_le_bytes(*first)) | u128::from(rest) << 64
+            u128::from(u64::from_le_bytes(*first)) | u128::from(bytes_after) << 64
         }
         _ => word(text).into(),
     }
@@ -64,9 +64,9 @@ pub fn is_plain(words: [u64; 3], n: usize) -> bool {
 /// Finds the first byte that JSON text must escape: a quote, a backslash or a control character below 0x20.
 #[inline]
 pub fn find_special(text: &[u8]) -> Option<usize> {
-    first(
+    first_match(
         text,
-        |w| below_space(w) | zeros(w ^ (ONES * 0x22)) | zeros(w ^ (ONES * 0x5c)),
+        |w| below_space(w) | mark_zeros(w ^ (ONES * 0x22)) | mark_zeros(w ^ (ONES * 0x5c)),
         |b| b < b' ' || b == b'"' || b == b'\\',
     )
 }
@@ -74,9 +74,14 @@ pub fn find_special(text: &[u8]) -> Option<usize> {
 /// Finds the first byte that JSON text must escape, or a DEL.
 #[inline]
 pub fn find_special_or_del(text: &[u8]) -> Option<usize> {
-    first(
+    first_match(
         text,
-        |w| below_space(w) | zeros(w ^ (ONES * 0x22)) | zeros(w ^ (ONES * 0x5c)) | zeros(w ^ (ONES * 0x7f)),
+        |w| {
+            below_space(w)
+                | mark_zeros(w ^ (ONES * 0x22))
+                | mark_zeros(w ^ (ONES * 0x5c))
+                | mark_zeros(w ^ (ONES * 0x7f))
+        },
         |b| b < b' ' || matches!(b, b'"' | b'\\' | 0x7f),
     )
 }
@@ -84,13 +89,17 @@ pub fn find_special_or_del(text: &[u8]) -> Option<usize> {
 /// Finds the first position of `byte`.
 #[inline]
 pub fn find(text: &[u8], byte: u8) -> Option<usize> {
-    first(text, |w| zeros(w ^ (ONES * u64::from(byte))), |b| b == byte)
+    first_match(text, |w| mark_zeros(w ^ (ONES * u64::from(byte))), |b| b == byte)
 }
 
 /// Finds the first byte for which `is_match` is true. `mark_matches` marks matches in eight bytes; at least its first
 /// mark must be right.
 #[inline]
-fn first(text: &[u8], mark_matches: impl Fn(u64) -> u64, is_match: impl Fn(u8) -> bool) -> Option<usize> {
+fn first_match(
+    text: &[u8],
+    mark_matches: impl Fn(u64) -> u64,
+    is_match: impl Fn(u8) -> bool,
+) -> Option<usize> {
     let mut offset = 0;
     while let Some(eight) = text[offset..].first_chunk::<8>() {
         let marks = mark_matches(u64::from_le_bytes(*eight));
@@ -104,7 +113,7 @@ fn first(text: &[u8], mark_matches: impl Fn(u64) -> u64, is_match: impl Fn(u8) -
 
 /// Marks bytes that are zero; after the first one it may mark others.
 #[inline]
-fn zeros(w: u64) -> u64 {
+fn mark_zeros(w: u64) -> u64 {
     w.wrapping_sub(ONES) & !w & HIGH
 }
 
@@ -154,21 +163,21 @@ pub fn digits(text: &[u8]) -> Option<(u128, u32)> {
         return None;
     }
     // The digits before the point move up by one.
-    let before = values & ((1 << (8 * point_index)) - 1);
+    let digits_before_point = values & ((1 << (8 * point_index)) - 1);
     let after_point =
         if point_index == 15 { 0 } else { values >> (8 * (point_index + 1)) << (8 * (point_index + 1)) };
-    Some((before << 8 | after_point, 15 - point_index))
+    Some((digits_before_point << 8 | after_point, 15 - point_index))
 }
 
 /// Computes the number from the digits that [`digits`] returned.
 #[inline]
 pub fn number(digits: u128) -> u64 {
-    eight(digits as u64) * 100_000_000 + eight((digits >> 64) as u64)
+    eight_digits(digits as u64) * 100_000_000 + eight_digits((digits >> 64) as u64)
 }
 
 /// Converts eight digits, one per byte, the first one lowest.
 #[inline]
-fn eight(v: u64) -> u64 {
+fn eight_digits(v: u64) -> u64 {
     let v = v.wrapping_mul(1 + (10 << 8)) >> 8 & 0x00ff_00ff_00ff_00ff;
     let v = v.wrapping_mul(1 + (100 << 16)) >> 16 & 0x0000_ffff_0000_ffff;
     v.wrapping_mul(1 + (10_000 << 32)) >> 32

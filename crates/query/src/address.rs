@@ -41,19 +41,19 @@ impl TapeStopPoint {
     /// # Errors
     /// Fails if the text has none of these forms.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let bad = || Error::Point { text: text.to_owned() };
+        let point_error = || Error::Point { text: text.to_owned() };
         if let Some(position) = text.strip_prefix('@') {
-            return position.parse().map(Position).map(Self::Position).map_err(|_| bad());
+            return position.parse().map(Position).map(Self::Position).map_err(|_| point_error());
         }
         if let Ok(number) = text.parse::<u64>() {
             return match number {
-                NANOS_FROM.. => i64::try_from(number).map(Self::Time).map_err(|_| bad()),
+                NANOS_FROM.. => i64::try_from(number).map(Self::Time).map_err(|_| point_error()),
                 _ => Ok(Self::Ordinal(number)),
             };
         }
         // With a sign it is no ordinal, and no time that a tape has.
         let time = text.parse::<UnixNanos>().ok().filter(|_| !text.starts_with('-'));
-        time.map(|ts| Self::Time(ts.0)).ok_or_else(bad)
+        time.map(|ts| Self::Time(ts.0)).ok_or_else(point_error)
     }
 
     /// Returns whether a frame lies after this point. Bookkeeping has no ordinal of its own, and neither bookkeeping
@@ -94,10 +94,12 @@ impl TapeRangeBound {
     /// # Errors
     /// Fails if the text has neither form.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let bad = || Error::Bound { text: text.to_owned() };
+        let bound_error = || Error::Bound { text: text.to_owned() };
         match text.strip_prefix('@') {
-            Some(position) => position.parse().map(Position).map(TapeRangeBound::Position).map_err(|_| bad()),
-            None => text.parse().map(TapeRangeBound::Ordinal).map_err(|_| bad()),
+            Some(position) => {
+                position.parse().map(Position).map(TapeRangeBound::Position).map_err(|_| bound_error())
+            }
+            None => text.parse().map(TapeRangeBound::Ordinal).map_err(|_| bound_error()),
         }
     }
 

@@ -42,9 +42,9 @@ pub enum CursorOutcome {
 #[derive(Debug)]
 pub struct EventCursor {
     follower: TapeFollower,
-    names: DefinitionTable,
+    definitions: DefinitionTable,
     filter: EventFilter,
-    skipped: Option<SkippedDefinitions>,
+    skipped_definitions: Option<SkippedDefinitions>,
     is_complete: bool,
     /// Frames before this position were given before the tape was cut.
     given_to: Position,
@@ -63,7 +63,14 @@ impl EventCursor {
         let times = filter.range().times.filter(|_| !selection.bookkeeping);
         let skipped = times.and_then(|times| follower.keep_times(times));
         filter.update_ids(names.dictionary());
-        Ok(Self { follower, names, filter, skipped, is_complete, given_to: Position(0) })
+        Ok(Self {
+            follower,
+            definitions: names,
+            filter,
+            skipped_definitions: skipped,
+            is_complete,
+            given_to: Position(0),
+        })
     }
 
     /// Passes the next selected event or message to `sink`, with its address. Bookkeeping has the ordinal of the next
@@ -99,10 +106,10 @@ impl EventCursor {
                 return Ok(CursorOutcome::Paused);
             }
             *frames -= 1;
-            let (ordinal, frame) = match self.follower.step()? {
+            let (ordinal, frame) = match self.follower.next_step()? {
                 FollowOutcome::Frame { ordinal, frame } => (ordinal, frame),
                 FollowOutcome::AtEnd => return Ok(self.outcome_at_end()),
-                FollowOutcome::Rewound { from, to } => return self.rewind(from, to),
+                FollowOutcome::Rewound { from, to } => return self.rewind_cursor(from, to),
             };
             let position = frame.position;
             // Ordinals count from 1, as people do and as the vectors of events do.
@@ -110,11 +117,11 @@ impl EventCursor {
             if self.filter.is_done(address) {
                 return Ok(CursorOutcome::Done);
             }
-            if let Some(skipped) = &mut self.skipped {
-                skipped.learn_before(&frame, &mut self.names)?;
+            if let Some(skipped) = &mut self.skipped_definitions {
+                skipped.learn_before(&frame, &mut self.definitions)?;
             }
             let (is_meta, is_given) = (frame.header.is_meta(), position < self.given_to);
-            match self.names.admit_frame(frame.bytes) {
+            match self.definitions.admit_frame(frame.bytes) {
                 Ok(None) => {
                     if let Some(message) = frame.message()
                         && !is_given
@@ -125,15 +132,15 @@ impl EventCursor {
                     }
                 }
                 Ok(Some(event)) => {
-                    if is_meta || self.skipped.is_some() {
-                        self.filter.update_ids(self.names.dictionary());
+                    if is_meta || self.skipped_definitions.is_some() {
+                        self.filter.update_ids(self.definitions.dictionary());
                     }
                     if !is_given && self.filter.select(&event, address) {
-                        sink(address, Selected::Event(event, &self.names));
+                        sink(address, Selected::Event(event, &self.definitions));
                         return Ok(CursorOutcome::Given);
                     }
                 }
-                Err(flaw) => self.follower.refuse(position, &flaw)?,
+                Err(flaw) => self.follower.refuse_frame(position, &flaw)?,
             }
         }
     }
@@ -144,7 +151,7 @@ impl EventCursor {
     /// Fails as [`EventCursor::next`] does.
     pub fn wait(&mut self) -> Result<CursorOutcome, Error> {
         match self.follower.wait()? {
-            FollowOutcome::Rewound { from, to } => self.rewind(from, to),
+            FollowOutcome::Rewound { from, to } => self.rewind_cursor(from, to),
             _ => Ok(CursorOutcome::AtEnd),
         }
     }
@@ -161,7 +168,7 @@ impl EventCursor {
 
     /// Returns the names of the tape so far.
     pub fn names(&self) -> &DefinitionTable {
-        &self.names
+        &self.definitions
     }
 
     /// Returns the follower, which knows how often the tape was cut back.
@@ -184,10 +191,10 @@ impl EventCursor {
         }
     }
 
-    fn rewind(&mut self, from: Position, to: Position) -> Result<CursorOutcome, Error> {
-        self.names = self.follower.reopen()?;
-        self.filter.update_ids(self.names.dictionary());
-        (self.skipped, self.given_to) = (None, to);
+    fn rewind_cursor(&mut self, from: Position, to: Position) -> Result<CursorOutcome, Error> {
+        self.definitions = self.follower.reopen()?;
+        self.filter.update_ids(self.definitions.dictionary());
+        (self.skipped_definitions, self.given_to) = (None, to);
         Ok(CursorOutcome::Rewound { from, to })
     }
 }

@@ -20,13 +20,13 @@ use crate::address::{EventAddress, TapeRangeBound};
 /// Fails if the tape or its log of definitions cannot be read.
 pub fn open(dir: &Path, options: ReadOptions) -> Result<(Reader, DefinitionTable), Error> {
     let reader = Reader::open_with(dir, StartPosition::Oldest, options)?;
-    let mut names = DefinitionTable::default();
+    let mut definitions = DefinitionTable::default();
     if options.skip_damage {
-        names.set_log(LostDefinitions::names(dir));
+        definitions.set_log(LostDefinitions::names(dir));
     }
     let mut lost_definitions = LostDefinitions::new(dir, options.skip_damage);
-    lost_definitions.learn_before(reader.position(), |_, frame| names.admit_frame(frame).map(drop))?;
-    Ok((reader, names))
+    lost_definitions.learn_before(reader.position(), |_, frame| definitions.admit_frame(frame).map(drop))?;
+    Ok((reader, definitions))
 }
 
 /// A step of a follower.
@@ -53,10 +53,10 @@ pub enum FollowOutcome<'a> {
 /// A follower of a tape.
 #[derive(Debug)]
 pub struct TapeFollower {
-    dir: PathBuf,
+    tape_dir: PathBuf,
     options: ReadOptions,
     reader: Reader,
-    rewinds: u64,
+    rewind_count: u64,
     /// The times of the events to return, if other events are skipped.
     range: Option<TimeRange>,
     flaws: TapeFlaws,
@@ -81,7 +81,7 @@ impl TapeFlaws {
     }
 
     #[cold]
-    fn add(&mut self, frame: &[u8]) {
+    fn add_frame(&mut self, frame: &[u8]) {
         match Event::new(frame).and_then(|event| TapeGap::from_event(&event)) {
             Some(gap) if gap.is_loss() => self.losses += 1,
             Some(_) => self.unverified += 1,
@@ -99,7 +99,7 @@ impl TapeFollower {
     pub fn open(dir: &Path, options: ReadOptions) -> Result<(Self, DefinitionTable), Error> {
         let (reader, names) = open(dir, options)?;
         let flaws = TapeFlaws::of_tape(dir, &reader);
-        Ok((Self { dir: dir.to_owned(), options, reader, rewinds: 0, range: None, flaws }, names))
+        Ok((Self { tape_dir: dir.to_owned(), options, reader, rewind_count: 0, range: None, flaws }, names))
     }
 
     /// Goes to the first frame at or after `from` by the indexes of the segments, and passes the earlier definitions to
@@ -136,19 +136,19 @@ impl TapeFollower {
     /// Returns `None` if the dictionary log cannot be read. Then all frames are returned.
     pub fn keep_times(&mut self, range: TimeRange) -> Option<SkippedDefinitions> {
         let durable = self.reader.durable().ok()?;
-        let log = |skip| LostDefinitions::new(&self.dir, skip);
+        let log = |skip| LostDefinitions::new(&self.tape_dir, skip);
         // Read once to see whether all of it is there, before anything is printed.
         let mut definitions = DefinitionTable::default();
         log(false).learn_before(durable, |_, frame| definitions.admit_frame(frame).map(drop)).ok()?;
         self.range = Some(range);
         Some(SkippedDefinitions {
             lost_definitions: log(self.options.skip_damage),
-            next: self.reader.position(),
+            next_position: self.reader.position(),
         })
     }
 
     fn learn_before(&self, position: Position, names: &mut DefinitionTable) -> Result<(), Error> {
-        let mut lost_definitions = LostDefinitions::new(&self.dir, false);
+        let mut lost_definitions = LostDefinitions::new(&self.tape_dir, false);
         lost_definitions.learn_before(position, |_, frame| names.admit_frame(frame).map(drop))
     }
 
@@ -162,20 +162,20 @@ impl TapeFollower {
     /// # Errors
     /// Fails if the tape is damaged or cannot be read.
     #[inline]
-    pub fn step(&mut self) -> Result<FollowOutcome<'_>, Error> {
-        let next = match self.range {
+    pub fn next_step(&mut self) -> Result<FollowOutcome<'_>, Error> {
+        let next_outcome = match self.range {
             Some(range) => self.reader.next_in_range(range),
             None => self.reader.next_counted(),
         };
-        match next {
+        match next_outcome {
             Ok(Some((ordinal, frame))) => {
                 if frame.header.kind() == EventKind::Quarantine as u8 {
-                    self.flaws.add(frame.bytes);
+                    self.flaws.add_frame(frame.bytes);
                 }
                 Ok(FollowOutcome::Frame { ordinal, frame })
             }
             Ok(None) => Ok(FollowOutcome::AtEnd),
-            Err(error) => rewound(error, &mut self.rewinds),
+            Err(error) => rewound_outcome(error, &mut self.rewind_count),
         }
     }
 
@@ -200,7 +200,7 @@ impl TapeFollower {
     pub fn wait(&mut self) -> Result<FollowOutcome<'static>, Error> {
         match self.reader.wait(LOOK) {
             Ok(_) => Ok(FollowOutcome::AtEnd),
-            Err(error) => rewound(error, &mut self.rewinds),
+            Err(error) => rewound_outcome(error, &mut self.rewind_count),
         }
     }
 
@@ -210,8 +210,8 @@ impl TapeFollower {
     /// # Errors
     /// Fails as [`open`] does.
     pub fn reopen(&mut self) -> Result<DefinitionTable, Error> {
-        let (reader, names) = open(&self.dir, self.options)?;
-        self.flaws = TapeFlaws::of_tape(&self.dir, &reader);
+        let (reader, names) = open(&self.tape_dir, self.options)?;
+        self.flaws = TapeFlaws::of_tape(&self.tape_dir, &reader);
         (self.reader, self.range) = (reader, None);
         Ok(names)
     }
@@ -220,13 +220,13 @@ impl TapeFollower {
     ///
     /// # Errors
     /// Fails with this damage unless the reader skips damage.
-    pub fn refuse(&mut self, position: Position, fault: &dyn Display) -> Result<(), Error> {
+    pub fn refuse_frame(&mut self, position: Position, fault: &dyn Display) -> Result<(), Error> {
         self.reader.refuse(position, fault)
     }
 
     /// Counts how often the tape was cut back.
     pub fn rewinds(&self) -> u64 {
-        self.rewinds
+        self.rewind_count
     }
 
     /// Returns the reader, which knows the damage that it skipped.
@@ -253,7 +253,7 @@ impl TapeFollower {
 pub struct SkippedDefinitions {
     lost_definitions: LostDefinitions,
     /// Where the next frame is if nothing is between.
-    next: Position,
+    next_position: Position,
 }
 
 impl SkippedDefinitions {
@@ -264,10 +264,10 @@ impl SkippedDefinitions {
     #[inline]
     pub fn learn_before(&mut self, frame: &Frame<'_>, names: &mut DefinitionTable) -> Result<(), Error> {
         let position = frame.position;
-        if position != self.next {
+        if position != self.next_position {
             self.lost_definitions.learn_before(position, |_, frame| names.admit_frame(frame).map(drop))?;
         }
-        self.next = position.plus(frame.bytes.len() as u64);
+        self.next_position = position.plus(frame.bytes.len() as u64);
         Ok(())
     }
 }
@@ -293,8 +293,8 @@ impl TapeRange {
             TapeRangeBound::Ordinal(seq) => *seq == 0,
             TapeRangeBound::Position(position) => position.0 == 0,
         };
-        let Some(from) = self.from.filter(|from| !is_start(from)) else { return Ok(true) };
-        match follower.seek(from, names) {
+        let Some(start_bound) = self.from.filter(|from| !is_start(from)) else { return Ok(true) };
+        match follower.seek(start_bound, names) {
             Ok(()) => Ok(true),
             Err(Error::Retained { .. } | Error::RetainedEvent { .. }) => Ok(false),
             Err(e) => Err(e),
@@ -315,7 +315,7 @@ impl TapeRange {
 
     /// Returns whether the event or message of this frame is in the part. A message has no time.
     #[inline]
-    pub fn has(&self, address: EventAddress, frame: &Frame<'_>) -> bool {
+    pub fn contains_event(&self, address: EventAddress, frame: &Frame<'_>) -> bool {
         let is_of_times = |times: TimeRange| {
             frame.message().is_none()
                 && Event::new(frame.bytes).is_none_or(|event| times.contains(event.ts_event()))
@@ -325,7 +325,7 @@ impl TapeRange {
 }
 
 #[cold]
-fn rewound(error: Error, rewinds: &mut u64) -> Result<FollowOutcome<'static>, Error> {
+fn rewound_outcome(error: Error, rewinds: &mut u64) -> Result<FollowOutcome<'static>, Error> {
     let Error::Rewound { from, to } = error else { return Err(error) };
     *rewinds += 1;
     Ok(FollowOutcome::Rewound { from, to })

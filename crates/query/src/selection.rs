@@ -35,8 +35,8 @@ pub struct EventFilter {
     messages: bool,
     names: [NameFilter; 2],
     bookkeeping: bool,
-    left: u64,
-    counts: FilterCounts,
+    events_left: u64,
+    filter_counts: FilterCounts,
 }
 
 /// The events that passed each part of a selection while none was selected.
@@ -78,8 +78,8 @@ impl EventFilter {
                 NameFilter::new(NameKind::Venue, &selection.venues),
             ],
             bookkeeping: selection.bookkeeping,
-            left: selection.limit.unwrap_or(u64::MAX),
-            counts: FilterCounts { by_kind: vec![0; KINDS], ..FilterCounts::default() },
+            events_left: selection.limit.unwrap_or(u64::MAX),
+            filter_counts: FilterCounts { by_kind: vec![0; KINDS], ..FilterCounts::default() },
         }
     }
 
@@ -100,12 +100,12 @@ impl EventFilter {
 
     /// Returns the counts.
     pub fn counts(&self) -> &FilterCounts {
-        &self.counts
+        &self.filter_counts
     }
 
     /// Returns how many more events may be selected.
     pub fn left(&self) -> u64 {
-        self.left
+        self.events_left
     }
 
     /// Learns the ids of the names that were asked for. It must be called after each definition.
@@ -116,7 +116,7 @@ impl EventFilter {
     /// Returns whether no event from this place on can be selected.
     #[inline]
     pub fn is_done(&self, address: EventAddress) -> bool {
-        self.left == 0 || self.range.is_over(address)
+        self.events_left == 0 || self.range.is_over(address)
     }
 
     /// Returns whether this event is selected, and counts it.
@@ -130,12 +130,12 @@ impl EventFilter {
             return false;
         }
         let is_kind = self.any_kind || self.kinds.contains(&event.kind());
-        if self.counts.selected > 0 || is_meta {
-            let is_selected = is_kind && self.names.iter().all(|filter| filter.has(event));
+        if self.filter_counts.selected > 0 || is_meta {
+            let is_selected = is_kind && self.names.iter().all(|filter| filter.matches_event(event));
             return self.count(is_selected);
         }
-        let of_names = [self.names[0].has(event), self.names[1].has(event)];
-        let counts = &mut self.counts;
+        let of_names = [self.names[0].matches_event(event), self.names[1].matches_event(event)];
+        let counts = &mut self.filter_counts;
         counts.part_events += 1;
         counts.by_kind[event.kind() as usize] += 1;
         counts.of_kinds += u64::from(is_kind);
@@ -148,11 +148,11 @@ impl EventFilter {
         if self.range.times.is_some() || !self.range.is_reached_by(address) {
             return false;
         }
-        let counts = &mut self.counts;
+        let counts = &mut self.filter_counts;
         counts.part_events += 1;
         counts.messages += 1;
         counts.of_kinds += u64::from(self.messages);
-        self.count(self.messages && self.names.iter().all(|filter| filter.wanted.is_empty()))
+        self.count(self.messages && self.names.iter().all(|filter| filter.wanted_names.is_empty()))
     }
 
     /// Returns whether the event or message of this frame is selected, and counts it. A frame that has neither is selected: its
@@ -167,8 +167,8 @@ impl EventFilter {
 
     fn count(&mut self, is_selected: bool) -> bool {
         if is_selected {
-            self.counts.selected += 1;
-            self.left -= 1;
+            self.filter_counts.selected += 1;
+            self.events_left -= 1;
         }
         is_selected
     }
@@ -178,9 +178,9 @@ impl EventFilter {
 #[derive(Clone, Debug)]
 pub struct NameFilter {
     dict: NameKind,
-    wanted: Vec<String>,
+    wanted_names: Vec<String>,
     /// The ids of the names that the tape has defined so far.
-    ids: Vec<u32>,
+    known_ids: Vec<u32>,
     /// The length of the dictionary in which the names were looked up.
     dict_length: u32,
 }
@@ -188,7 +188,7 @@ pub struct NameFilter {
 impl NameFilter {
     /// Makes a filter; without names it lets all pass.
     pub fn new(dict: NameKind, wanted: &[String]) -> Self {
-        Self { dict, wanted: wanted.to_vec(), ids: Vec::new(), dict_length: 0 }
+        Self { dict, wanted_names: wanted.to_vec(), known_ids: Vec::new(), dict_length: 0 }
     }
 
     /// Returns the dictionary.
@@ -198,36 +198,38 @@ impl NameFilter {
 
     /// Returns the names that were asked for.
     pub fn wanted(&self) -> &[String] {
-        &self.wanted
+        &self.wanted_names
     }
 
     /// Learns the ids of the names. It must be called after each definition, and after a dictionary has become another.
     pub fn update_ids(&mut self, names: &Dictionary) {
         let dict_length = names.len(self.dict);
-        if self.dict_length != dict_length && !self.wanted.is_empty() {
+        if self.dict_length != dict_length && !self.wanted_names.is_empty() {
             self.dict_length = dict_length;
-            self.ids = self.wanted.iter().filter_map(|name| names.get(self.dict, name.as_bytes())).collect();
+            self.known_ids =
+                self.wanted_names.iter().filter_map(|name| names.get(self.dict, name.as_bytes())).collect();
         }
     }
 
     /// Returns whether the name with this id is wanted.
     #[inline]
     pub fn has_id(&self, id: u32) -> bool {
-        self.wanted.is_empty() || self.ids.contains(&id)
+        self.wanted_names.is_empty() || self.known_ids.contains(&id)
     }
 
     /// Returns whether a field of the event has one of the names.
-    fn has(&self, event: &Event<'_>) -> bool {
-        if self.wanted.is_empty() {
+    fn matches_event(&self, event: &Event<'_>) -> bool {
+        if self.wanted_names.is_empty() {
             return true;
         }
         let mut scratch = [0; 36];
-        !self.ids.is_empty()
+        !self.known_ids.is_empty()
             && event.schema().fields.iter().any(|spec| match event.value(spec, &mut scratch) {
-                Some(EventValue::Sym(dict, id)) => dict == self.dict && self.ids.contains(&id),
+                Some(EventValue::Sym(dict, id)) => dict == self.dict && self.known_ids.contains(&id),
                 Some(EventValue::Syms(dict, ids)) => {
                     let (ids, _) = ids.as_chunks::<4>();
-                    dict == self.dict && ids.iter().any(|id| self.ids.contains(&u32::from_le_bytes(*id)))
+                    dict == self.dict
+                        && ids.iter().any(|id| self.known_ids.contains(&u32::from_le_bytes(*id)))
                 }
                 _ => false,
             })

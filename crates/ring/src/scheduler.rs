@@ -88,7 +88,7 @@ impl<F: Farm, const SOUND: bool> Scheduler<F, SOUND> {
         let poison = PanicGuard { halt: &self.halt, index };
         let lane_number = index.get() as usize;
         farm.start(lane_number, worker);
-        let ended = loop {
+        let loop_end = loop {
             match self.block(farm, worker, index.get(), options, &mut parts.stats) {
                 Ok(WorkerAction::Block) => index.set(index.get() + *stride),
                 Ok(WorkerAction::Nothing) => break Ok(()),
@@ -100,7 +100,7 @@ impl<F: Farm, const SOUND: bool> Scheduler<F, SOUND> {
             }
         };
         std::mem::forget(poison);
-        if let Err(failure) = ended {
+        if let Err(failure) = loop_end {
             parts.failure = Some(failure);
             self.fail(index.get());
         }
@@ -120,19 +120,19 @@ impl<F: Farm, const SOUND: bool> Scheduler<F, SOUND> {
             EnterOutcome::Waited => stats.intake_waits += 1,
             EnterOutcome::GaveUp => return Ok(WorkerAction::Nothing),
         }
-        let stopped = || options.stop.is_some_and(|stop| stop.load(std::sync::atomic::Ordering::Relaxed));
-        if stopped() {
+        let is_stopped = || options.stop.is_some_and(|stop| stop.load(std::sync::atomic::Ordering::Relaxed));
+        if is_stopped() {
             self.end_at(index);
             return Ok(WorkerAction::Drain(FarmEnding::Stopped));
         }
-        let cancelled = || stopped() || self.halt.failed_before(index);
+        let cancelled = || is_stopped() || self.halt.failed_before(index);
         let claim = BlockClaim { index, cancelled: &cancelled };
         // SAFETY: `wait_for` gave this thread the turn `index`, which belongs to this lane alone, and it is
         // left below at the earliest.
         let claimed = unsafe { self.intake.enter(|intake| farm.intake(intake, worker, claim)) };
         let Some(input) = claimed.map_err(|e| (FarmStage::Intake, e))? else {
             self.end_at(index);
-            return Ok(WorkerAction::Drain(if stopped() {
+            return Ok(WorkerAction::Drain(if is_stopped() {
                 FarmEnding::Stopped
             } else {
                 FarmEnding::EndOfInput
@@ -174,8 +174,8 @@ impl<F: Farm, const SOUND: bool> Scheduler<F, SOUND> {
         }
         loop {
             // SAFETY: `wait_for` gave this thread the turn `index` of this lane, and nobody leaves it.
-            let drained = unsafe { self.sequence.enter(|s| farm.drain(s, worker, ending)) };
-            let Some(plan) = drained.map_err(|e| (FarmStage::Drain, e))? else { return Ok(()) };
+            let drain_result = unsafe { self.sequence.enter(|s| farm.drain(s, worker, ending)) };
+            let Some(plan) = drain_result.map_err(|e| (FarmStage::Drain, e))? else { return Ok(()) };
             farm.finish(worker, plan).map_err(|e| (FarmStage::Finish, e))?;
             stats.drained += 1;
         }

@@ -98,7 +98,7 @@ impl<T, const SOUND: bool> Producer<T, SOUND> {
         }
         // SAFETY: `room` says that slot `tail` is free, and only this producer fills slots.
         unsafe { self.shared.write(self.tail, item) };
-        self.publish(self.tail.wrapping_add(1));
+        self.publish_tail(self.tail.wrapping_add(1));
         Ok(())
     }
 
@@ -145,7 +145,7 @@ impl<T, const SOUND: bool> Producer<T, SOUND> {
     }
 
     #[inline]
-    fn publish(&mut self, tail: usize) {
+    fn publish_tail(&mut self, tail: usize) {
         self.tail = tail;
         // Release: pairs with the Acquire in `Consumer::ready`; the items come before their number.
         let order = if SOUND { Ordering::Release } else { Ordering::Relaxed };
@@ -188,7 +188,7 @@ impl<T, const SOUND: bool> Consumer<T, SOUND> {
         }
         // SAFETY: `ready` says that slot `head` holds an item, and only this consumer takes items.
         let item = unsafe { self.shared.read(self.head) };
-        self.publish(self.head.wrapping_add(1));
+        self.publish_head(self.head.wrapping_add(1));
         Ok(item)
     }
 
@@ -235,7 +235,7 @@ impl<T, const SOUND: bool> Consumer<T, SOUND> {
     }
 
     #[inline]
-    fn publish(&mut self, head: usize) {
+    fn publish_head(&mut self, head: usize) {
         self.head = head;
         // Release: pairs with the Acquire in `Producer::room`; our reads come before the slots are free.
         self.shared.head.store(head, Ordering::Release);
@@ -360,7 +360,7 @@ struct PushGuard<'a, T, const SOUND: bool> {
 
 impl<T, const SOUND: bool> Drop for PushGuard<'_, T, SOUND> {
     fn drop(&mut self) {
-        self.producer.publish(self.next);
+        self.producer.publish_tail(self.next);
     }
 }
 
@@ -371,7 +371,7 @@ struct PopGuard<'a, T, const SOUND: bool> {
 
 impl<T, const SOUND: bool> Drop for PopGuard<'_, T, SOUND> {
     fn drop(&mut self) {
-        self.consumer.publish(self.next);
+        self.consumer.publish_head(self.next);
     }
 }
 

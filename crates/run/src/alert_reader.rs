@@ -17,7 +17,7 @@ use unitape_watch::RecordedAlert;
 #[derive(Debug)]
 pub struct AlertReader {
     follower: TapeFollower,
-    names: DefinitionTable,
+    definitions: DefinitionTable,
 }
 
 /// A record of an alert tape.
@@ -58,7 +58,7 @@ impl AlertReader {
     /// Fails if there is no tape, or if it cannot be read.
     pub fn open(dir: &Path, read: ReadOptions) -> Result<Self, Error> {
         let (follower, names) = TapeFollower::open(dir, read)?;
-        Ok(Self { follower, names })
+        Ok(Self { follower, definitions: names })
     }
 
     /// Returns the next record, or `None` at the end of the tape. Passes over other events.
@@ -67,7 +67,7 @@ impl AlertReader {
     /// Fails if the tape is damaged or cannot be read.
     pub fn next_record(&mut self) -> Result<Option<AlertTapeRecord>, Error> {
         loop {
-            let (ordinal, frame) = match self.follower.step()? {
+            let (ordinal, frame) = match self.follower.next_step()? {
                 FollowOutcome::Frame { ordinal, frame } => (ordinal, frame),
                 FollowOutcome::AtEnd => return Ok(None),
                 FollowOutcome::Rewound { from, to } => {
@@ -75,14 +75,15 @@ impl AlertReader {
                 }
             };
             let position = frame.position;
-            match self.names.admit_frame(frame.bytes) {
+            match self.definitions.admit_frame(frame.bytes) {
                 Ok(event) => {
-                    let names = self.names.dictionary();
-                    if let Some(content) = event.and_then(|event| AlertTapeContent::read(&event, names)) {
+                    let names = self.definitions.dictionary();
+                    if let Some(content) = event.and_then(|event| AlertTapeContent::read_event(&event, names))
+                    {
                         return Ok(Some(AlertTapeRecord { number: ordinal + 1, content }));
                     }
                 }
-                Err(flaw) => self.follower.refuse(position, &flaw)?,
+                Err(flaw) => self.follower.refuse_frame(position, &flaw)?,
             }
         }
     }
@@ -93,7 +94,7 @@ impl AlertReader {
     /// # Errors
     /// Fails if retention has removed the record, or if the tape is damaged or cannot be read.
     pub fn record_from(&mut self, number: u64) -> Result<Option<AlertTapeRecord>, Error> {
-        self.follower.seek(TapeRangeBound::Ordinal(number), &mut self.names)?;
+        self.follower.seek(TapeRangeBound::Ordinal(number), &mut self.definitions)?;
         loop {
             match self.next_record()? {
                 // The search may stop at an earlier frame.
@@ -110,7 +111,7 @@ impl AlertReader {
 
     /// Returns the names that are lost.
     pub fn lost_names(&self) -> LostNameCounts {
-        self.names.lost_names()
+        self.definitions.lost_names()
     }
 }
 
@@ -129,7 +130,7 @@ impl std::fmt::Display for NoteRecord {
 }
 
 impl AlertTapeContent {
-    fn read(event: &Event<'_>, names: &Dictionary) -> Option<Self> {
+    fn read_event(event: &Event<'_>, names: &Dictionary) -> Option<Self> {
         if let Some(recorded) = RecordedAlert::read(event, names) {
             return Some(Self::Alert(recorded));
         }

@@ -24,7 +24,7 @@ pub struct AlertTape {
     tape: DerivedTape,
     id: TapeId,
     source: TapeId,
-    rules: Vec<ScenarioRules>,
+    scenario_rules: Vec<ScenarioRules>,
 }
 
 /// The alerts that an alert tape has from earlier watches, whose source may not give them any more.
@@ -33,7 +33,7 @@ pub struct AdoptedAlerts {
     /// The number of alerts with one identity: one event can cause several.
     alerts: BTreeMap<AlertIdentity, u32>,
     /// The detail of the last control `blind`.
-    blind: Option<String>,
+    blind_detail: Option<String>,
     /// The last cut of the source that has a control `source_cut`.
     noted_cut: Option<LineagePoint>,
     /// The last event of the source that caused an alert after that control.
@@ -58,11 +58,11 @@ impl AdoptedAlerts {
     pub fn remove_written(&self, alerts: &mut Vec<Alert>) {
         let mut counts: BTreeMap<AlertIdentity, u32> = BTreeMap::new();
         alerts.retain(|alert| {
-            let key = identity(alert);
-            let written = self.alerts.get(&key).copied().unwrap_or(0);
+            let key = identity_of(alert);
+            let written_count = self.alerts.get(&key).copied().unwrap_or(0);
             let count = counts.entry(key).or_default();
             *count += 1;
-            *count > written
+            *count > written_count
         });
     }
 
@@ -74,7 +74,7 @@ impl AdoptedAlerts {
     /// Returns the note that retention has removed the events between two positions, unless the tape has it.
     pub fn blind_note(&self, from: Position, to: Position) -> Option<WatchNote> {
         let detail = format!("{{\"from\":{},\"to\":{}}}", from.0, to.0);
-        let is_noted = self.blind.as_ref() == Some(&detail);
+        let is_noted = self.blind_detail.as_ref() == Some(&detail);
         (!is_noted).then_some(WatchNote { action: BLIND, reason: "retention", detail })
     }
 
@@ -107,7 +107,7 @@ impl AdoptedAlerts {
             self.noted_cut = Some(LineagePoint { epoch: number("epoch"), position: Position(number("to")) });
             self.last_cause = None;
         } else {
-            self.blind = Some(detail.to_owned());
+            self.blind_detail = Some(detail.to_owned());
         }
     }
 }
@@ -123,7 +123,7 @@ impl WatchNote {
 /// The fields that make two alerts the same: position of the event, time, scenario, and key as JSON.
 type AlertIdentity = (Option<Position>, i64, String, Vec<u8>);
 
-fn identity(alert: &Alert) -> AlertIdentity {
+fn identity_of(alert: &Alert) -> AlertIdentity {
     let mut key = Vec::new();
     alert.write_key(&mut key);
     (alert.position, alert.ts.0, alert.scenario.to_string(), key)
@@ -143,7 +143,12 @@ impl AlertTape {
     ) -> Result<Self, Error> {
         let rules = selection.rules()?;
         let id = alert_tape_id(source, &rules);
-        Ok(Self { tape: DerivedTape::open(dir, id, CONTENT, read)?, id, source, rules: rules.scenarios })
+        Ok(Self {
+            tape: DerivedTape::open(dir, id, CONTENT, read)?,
+            id,
+            source,
+            scenario_rules: rules.scenarios,
+        })
     }
 
     /// Puts the alerts of one event onto the tape as one unit, or compares them with the unit that is there. Returns
@@ -193,7 +198,7 @@ impl AlertTape {
     ///
     /// # Errors
     /// Fails if the tape cannot be read.
-    pub fn adopt(&mut self) -> Result<AdoptedAlerts, Error> {
+    pub fn adopt_alerts(&mut self) -> Result<AdoptedAlerts, Error> {
         let mut adopted = AdoptedAlerts::default();
         self.tape.adopt_written(|event, names| {
             let Some(recorded) = RecordedAlert::read(event, names.dictionary()) else {
@@ -202,7 +207,7 @@ impl AlertTape {
             let alert = &recorded.alert;
             adopted.last_cause = adopted.last_cause.max(alert.position);
             adopted.last_ts = alert.ts;
-            *adopted.alerts.entry(identity(alert)).or_default() += 1;
+            *adopted.alerts.entry(identity_of(alert)).or_default() += 1;
         })?;
         Ok(adopted)
     }
@@ -218,7 +223,7 @@ impl AlertTape {
     /// Fails if the tape cannot be written.
     pub fn write_note(&mut self, ts: UnixNanos, note: &WatchNote) -> Result<(), Error> {
         let write = |tape: &mut DerivedTape| -> Result<(), Refusal> {
-            let mut event = tape.begin(EventKind::Control, ts);
+            let mut event = tape.begin_event(EventKind::Control, ts);
             event.set_field(EventField::Action, EventValue::Text(note.action))?;
             event.set_field(EventField::Reason, EventValue::Text(note.reason))?;
             event.set_field(EventField::Detail, EventValue::Json(&note.detail))?;
@@ -251,19 +256,19 @@ impl AlertTape {
 
     fn write_alert(&mut self, alert: &Alert) -> Result<(), Error> {
         let scenario = self.tape.id_of(NameKind::Name, &alert.scenario)?;
-        let mut names = Vec::new();
+        let mut field_names = Vec::new();
         for (field, key, dict) in KEY_FIELDS {
             if let Some(name) = alert.key_value(key).filter(|name| is_name(name)) {
-                names.push((field, EventValue::Sym(dict, self.tape.id_of(dict, name)?)));
+                field_names.push((field, EventValue::Sym(dict, self.tape.id_of(dict, name)?)));
             }
         }
         let mut key = Vec::new();
         alert.write_key(&mut key);
         let key = String::from_utf8(key).expect("JSON is text");
         let detail = alert.detail.to_string();
-        let rules = self.rules.iter().find(|rules| rules.id == alert.scenario);
+        let rules = self.scenario_rules.iter().find(|rules| rules.id == alert.scenario);
         let write = |tape: &mut DerivedTape, detail: &str| -> Result<(), Refusal> {
-            let mut event = tape.begin(EventKind::Alert, alert.ts);
+            let mut event = tape.begin_event(EventKind::Alert, alert.ts);
             event.set_field(EventField::Scenario, EventValue::Sym(NameKind::Name, scenario))?;
             event.set_field(EventField::TriggerSeq, EventValue::UInt(alert.trigger_seq))?;
             if let Some(position) = alert.position {
@@ -274,7 +279,7 @@ impl AlertTape {
                 event.set_field(EventField::RuleVersion, EventValue::Text(&rules.version))?;
                 event.set_field(EventField::ParamsHash, EventValue::Text(&rules.params_hash))?;
             }
-            for (field, name) in &names {
+            for (field, name) in &field_names {
                 event.set_field(*field, *name)?;
             }
             event.set_field(EventField::Key, EventValue::Json(&key))?;
@@ -351,7 +356,7 @@ mod tests {
         let detail = serde_json::Value::Null;
         let alert = Alert { scenario, ts, trigger_seq: 7, position, key, detail };
         let mut adopted = AdoptedAlerts::default();
-        adopted.alerts.insert(identity(&alert), 1);
+        adopted.alerts.insert(identity_of(&alert), 1);
         let mut alerts = vec![alert.clone(), alert];
         adopted.remove_written(&mut alerts);
         assert_eq!(alerts.len(), 1);

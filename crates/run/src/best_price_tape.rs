@@ -54,10 +54,10 @@ pub struct BestPriceTotals {
 /// ```
 pub struct BestPriceTape {
     replay: BookReplay,
-    input: TapeId,
+    input_tape: TapeId,
     output: DerivedTape,
     /// The last state of each instrument, by its id on the input. `None` before its first event.
-    last: Vec<Option<BestPriceState>>,
+    last_states: Vec<Option<BestPriceState>>,
     /// The last words that the output had when it was opened, by name; only where retention has removed the beginning of the
     /// input.
     adopted: BTreeMap<String, BestPriceState>,
@@ -68,10 +68,10 @@ pub struct BestPriceTape {
     /// Whether a part of the input is missing and the output has a status for it.
     says_missing: bool,
     /// The losses of the books that the output knows of.
-    losses: u64,
-    stale: u64,
+    known_losses: u64,
+    stale_words: u64,
     /// The instruments of the current event.
-    touched: Vec<InstrumentId>,
+    touched_instruments: Vec<InstrumentId>,
     quantities_left_out: u64,
 }
 
@@ -125,16 +125,16 @@ impl BestPriceTape {
         let replay = BookReplay::open(input, read, BookOptions::default())?;
         let input = replay.reader().id();
         let mut this = Self {
-            input,
+            input_tape: input,
             output: DerivedTape::open(output, output_id(input), CONTENT, read)?,
-            last: Vec::new(),
+            last_states: Vec::new(),
             adopted: BTreeMap::new(),
             resumes_at: None,
             is_silent: false,
             says_missing: false,
-            losses: 0,
-            stale: 0,
-            touched: Vec::new(),
+            known_losses: 0,
+            stale_words: 0,
+            touched_instruments: Vec::new(),
             quantities_left_out: 0,
             replay,
         };
@@ -146,7 +146,7 @@ impl BestPriceTape {
 
     /// Takes over the events of the output that the input no longer has.
     fn adopt_output(&mut self) -> Result<(), Error> {
-        let Self { output, adopted, resumes_at, says_missing, stale, .. } = self;
+        let Self { output, adopted, resumes_at, says_missing, stale_words: stale, .. } = self;
         output.adopt_written(|event, names| {
             let instrument = names.name(NameKind::Instrument, event.instrument().0);
             if event.kind() == EventKind::Bbo {
@@ -170,7 +170,7 @@ impl BestPriceTape {
     /// # Errors
     /// Fails if a tape cannot be read or written. Fails if the output was made from another input, or if the input was
     /// cut back.
-    pub fn step(&mut self) -> Result<ReplayOutcome, Error> {
+    pub fn apply_next(&mut self) -> Result<ReplayOutcome, Error> {
         let outcome = self.replay.step()?;
         match outcome {
             ReplayOutcome::Event => self.put_changes()?,
@@ -200,7 +200,7 @@ impl BestPriceTape {
     /// Returns the counts so far.
     pub fn totals(&self) -> BestPriceTotals {
         let DerivedTotals { events, appended } = self.output.totals();
-        let (stale, quantities_left_out) = (self.stale, self.quantities_left_out);
+        let (stale, quantities_left_out) = (self.stale_words, self.quantities_left_out);
         BestPriceTotals { events, appended, stale, quantities_left_out }
     }
 
@@ -211,7 +211,7 @@ impl BestPriceTape {
 
     /// Returns whether the output marks prices as stale, or a part of the input as missing.
     pub fn is_flawed(&self) -> bool {
-        self.stale > 0 || self.replay.books().books.lacks_part()
+        self.stale_words > 0 || self.replay.books().books.lacks_part()
     }
 
     /// Makes the output durable, and returns the counts.
@@ -230,8 +230,8 @@ impl BestPriceTape {
         }
         let books = &self.replay.books().books;
         let losses = books.counters().lost;
-        if self.losses != losses {
-            self.losses = losses;
+        if self.known_losses != losses {
+            self.known_losses = losses;
             let is_missing = books.lacks_part();
             if is_missing && !self.says_missing {
                 self.put_status(None, true)?;
@@ -243,14 +243,15 @@ impl BestPriceTape {
             self.put_differences()?;
         }
         let books = &self.replay.books().books;
-        self.touched.clear();
-        let changed = self.replay.changes().iter().filter(|change| change.consolidated);
-        self.touched.extend(changed.map(|change| books.listing(change.listing).instrument()));
+        self.touched_instruments.clear();
+        let changed_instruments = self.replay.changes().iter().filter(|change| change.consolidated);
+        self.touched_instruments
+            .extend(changed_instruments.map(|change| books.listing(change.listing).instrument()));
         // An event of a whole venue changes many.
-        self.touched.sort_unstable();
-        self.touched.dedup();
-        for n in 0..self.touched.len() {
-            self.put_change(self.touched[n])?;
+        self.touched_instruments.sort_unstable();
+        self.touched_instruments.dedup();
+        for n in 0..self.touched_instruments.len() {
+            self.put_change(self.touched_instruments[n])?;
         }
         Ok(())
     }
@@ -279,23 +280,23 @@ impl BestPriceTape {
             is_stale: is_gone || best.marks.contains(QuoteFlags::STALE),
         };
         let number = instrument.0 as usize;
-        if self.last.len() <= number {
-            self.last.resize(number + 1, None);
+        if self.last_states.len() <= number {
+            self.last_states.resize(number + 1, None);
         }
-        let before = self.last[number].unwrap_or_else(|| {
+        let last_prices = self.last_states[number].unwrap_or_else(|| {
             let name = self.replay.books().names.name(NameKind::Instrument, instrument.0);
             name.and_then(|name| self.adopted.get(name).copied()).unwrap_or_default()
         });
-        self.last[number] = Some(state);
-        let is_other = before.quote != state.quote;
-        if before.is_stale && !state.is_stale {
+        self.last_states[number] = Some(state);
+        let is_other = last_prices.quote != state.quote;
+        if last_prices.is_stale && !state.is_stale {
             self.put_status(Some(instrument), false)?;
         }
         if is_other {
             self.write_price(instrument, &state.quote)?;
         }
         // A reader takes a best price as whole, so the word comes after each one.
-        if state.is_stale && (is_other || !before.is_stale) {
+        if state.is_stale && (is_other || !last_prices.is_stale) {
             self.put_status(Some(instrument), true)?;
         }
         self.output.commit()?;
@@ -319,8 +320,8 @@ impl BestPriceTape {
         let moment = self.replay.moment();
         let venue = self.output.id_of(NameKind::Venue, ALL_VENUES)?;
         let instrument = instrument.map(|instrument| self.instrument_id(instrument)).transpose()?;
-        let cause = TapePosition { tape: self.input.0, position: moment.position };
-        let mut event = self.output.begin(EventKind::Status, UnixNanos(moment.ts));
+        let cause = TapePosition { tape: self.input_tape.0, position: moment.position };
+        let mut event = self.output.begin_event(EventKind::Status, UnixNanos(moment.ts));
         let mut set = |field, value| event.set_field(field, value).expect("a value of its field");
         set(EventField::Venue, EventValue::Sym(NameKind::Venue, venue));
         if let Some(instrument) = instrument {
@@ -339,7 +340,7 @@ impl BestPriceTape {
             serde_json::json!({ "tape": TapeId(cause.tape).to_string(), "position": cause.position.0 });
         event.keep_unmapped(CAUSE, &json.to_string()).expect("a short name");
         event.finish(0).expect("a status is short");
-        self.stale += u64::from(is_stale);
+        self.stale_words += u64::from(is_stale);
         Ok(())
     }
 
@@ -348,7 +349,7 @@ impl BestPriceTape {
         let moment = self.replay.moment();
         let venue = self.output.id_of(NameKind::Venue, ALL_VENUES)?;
         let instrument = self.instrument_id(instrument)?;
-        let mut event = self.output.begin(EventKind::Bbo, UnixNanos(moment.ts));
+        let mut event = self.output.begin_event(EventKind::Bbo, UnixNanos(moment.ts));
         let mut set = |field, value| event.set_field(field, value).expect("a value of its field");
         set(EventField::Venue, EventValue::Sym(NameKind::Venue, venue));
         set(EventField::Instr, EventValue::Sym(NameKind::Instrument, instrument));
@@ -367,7 +368,7 @@ impl BestPriceTape {
                 }
             }
         }
-        let cause = TapePosition { tape: self.input.0, position: moment.position };
+        let cause = TapePosition { tape: self.input_tape.0, position: moment.position };
         set(EventField::Cause, EventValue::TapePosition(cause));
         event.finish(0).expect("a best price is short");
         Ok(())

@@ -41,7 +41,7 @@ pub struct DerivedPoint {
 }
 
 impl DerivedPoint {
-    fn add(&mut self, frame: &[u8]) {
+    fn add_frame(&mut self, frame: &[u8]) {
         let header = (FrameHeader::read(frame).0 & !STAMP).to_le_bytes();
         self.crc = crc32c::crc32c_append(crc32c::crc32c_append(self.crc, &header), &frame[8..]);
         self.frames += 1;
@@ -59,18 +59,18 @@ pub struct DerivedContent {
 
 /// The writer of a derived tape: compares each unit with the tape while it has units, and appends from there.
 pub struct DerivedTape {
-    dir: PathBuf,
-    content: DerivedContent,
+    tape_dir: PathBuf,
+    derived_content: DerivedContent,
     writer: Writer,
     /// Reads the units that have not been compared, or `None` if all are compared.
-    written: Option<Reader>,
-    names: Dictionary,
-    unit: Vec<u8>,
+    unchecked_units: Option<Reader>,
+    name_dictionary: Dictionary,
+    open_unit: Vec<u8>,
     /// Events of the unit.
-    pending: u64,
-    totals: DerivedTotals,
-    read: ReadOptions,
-    point: DerivedPoint,
+    pending_events: u64,
+    derived_totals: DerivedTotals,
+    read_options: ReadOptions,
+    derived_point: DerivedPoint,
     /// The position after the last unit that this call has appended.
     appended_to: Position,
 }
@@ -97,22 +97,23 @@ impl DerivedTape {
             Err(e) => return Err(e.into()),
         }
         let sync = SyncPolicy::Every { bytes: 64 << 20, interval: Duration::from_secs(1) };
-        let (writer, _) = Writer::open(dir, id, WriterOptions { sync, ..WriterOptions::default() })?;
+        let (writer, _) =
+            Writer::open(dir, id, WriterOptions { sync_policy: sync, ..WriterOptions::default() })?;
         let reader = Reader::open_with(dir, StartPosition::Oldest, read)?;
         if reader.position() != Position(0) {
             return Err(refuse("retention has removed its beginning, and it cannot be continued".to_owned()));
         }
         Ok(Self {
-            dir: dir.to_owned(),
-            content,
+            tape_dir: dir.to_owned(),
+            derived_content: content,
             writer,
-            written: Some(reader),
-            names: Dictionary::default(),
-            unit: Vec::new(),
-            pending: 0,
-            totals: DerivedTotals::default(),
-            read,
-            point: DerivedPoint::default(),
+            unchecked_units: Some(reader),
+            name_dictionary: Dictionary::default(),
+            open_unit: Vec::new(),
+            pending_events: 0,
+            derived_totals: DerivedTotals::default(),
+            read_options: read,
+            derived_point: DerivedPoint::default(),
             appended_to: Position(0),
         })
     }
@@ -123,7 +124,7 @@ impl DerivedTape {
     /// # Errors
     /// Fails if the tape cannot be read.
     pub fn skip_to(&mut self, point: DerivedPoint) -> Result<bool, Error> {
-        let mut reader = Reader::open_with(&self.dir, StartPosition::Oldest, self.read)?;
+        let mut reader = Reader::open_with(&self.tape_dir, StartPosition::Oldest, self.read_options)?;
         let (mut names, mut reached, mut events) = (DefinitionTable::default(), DerivedPoint::default(), 0);
         while reached.frames < point.frames {
             let Some(frame) = reader.next()? else { return Ok(false) };
@@ -131,20 +132,20 @@ impl DerivedTape {
                 return Ok(false);
             }
             events += u64::from(!frame.header.is_meta());
-            reached.add(frame.bytes);
+            reached.add_frame(frame.bytes);
         }
         if reached != point {
             return Ok(false);
         }
-        self.names = names.dictionary().clone();
-        self.totals.events = events;
-        (self.point, self.written) = (point, Some(reader));
+        self.name_dictionary = names.dictionary().clone();
+        self.derived_totals.events = events;
+        (self.derived_point, self.unchecked_units) = (point, Some(reader));
         Ok(true)
     }
 
     /// Returns the point after the last unit.
     pub fn point(&self) -> DerivedPoint {
-        self.point
+        self.derived_point
     }
 
     /// Returns whether all units up to the point are durable, as far as this call knows.
@@ -157,29 +158,30 @@ impl DerivedTape {
     /// # Errors
     /// Fails if the dictionary is full.
     pub fn id_of(&mut self, dict: NameKind, name: &str) -> Result<u32, Error> {
-        match self.names.intern(dict, name.as_bytes()) {
+        match self.name_dictionary.intern(dict, name.as_bytes()) {
             Ok((id, is_new)) => {
                 if is_new {
-                    EventBuilder::define(&mut self.unit, dict, id, name).expect("a name of a dictionary");
+                    EventBuilder::define(&mut self.open_unit, dict, id, name)
+                        .expect("a name of a dictionary");
                 }
                 Ok(id)
             }
             Err(_) => Err(Error::OtherTape {
-                path: self.dir.clone(),
+                path: self.tape_dir.clone(),
                 reason: format!("there is no room for another {}", dict.name()),
             }),
         }
     }
 
     /// Begins an event of the unit. The caller finishes it before the next call.
-    pub fn begin(&mut self, kind: EventKind, ts: UnixNanos) -> EventBuilder<'_> {
-        self.pending += 1;
-        EventBuilder::begin(&mut self.unit, kind, ts)
+    pub fn begin_event(&mut self, kind: EventKind, ts: UnixNanos) -> EventBuilder<'_> {
+        self.pending_events += 1;
+        EventBuilder::begin(&mut self.open_unit, kind, ts)
     }
 
     /// Forgets the last event, which was refused. Its builder has left the unit unchanged.
     pub fn retry(&mut self) {
-        self.pending -= 1;
+        self.pending_events -= 1;
     }
 
     /// Ends the unit: compares it with the tape, or appends it. Returns whether it was appended.
@@ -187,20 +189,20 @@ impl DerivedTape {
     /// # Errors
     /// Fails if the tape has another unit there, or cannot be read or written.
     pub fn commit(&mut self) -> Result<bool, Error> {
-        if self.unit.is_empty() {
+        if self.open_unit.is_empty() {
             return Ok(false);
         }
-        mark_last(&mut self.unit);
+        mark_last(&mut self.open_unit);
         let is_new = !self.is_written()?;
         if is_new {
-            let position = self.writer.append(&self.unit)?;
-            self.appended_to = position.plus(self.unit.len() as u64);
-            self.totals.appended += self.pending;
+            let position = self.writer.append(&self.open_unit)?;
+            self.appended_to = position.plus(self.open_unit.len() as u64);
+            self.derived_totals.appended += self.pending_events;
         }
-        unitape_model::frames(&self.unit).for_each(|(_, _, frame)| self.point.add(frame));
-        self.totals.events += self.pending;
-        self.unit.clear();
-        self.pending = 0;
+        unitape_model::frames(&self.open_unit).for_each(|(_, _, frame)| self.derived_point.add_frame(frame));
+        self.derived_totals.events += self.pending_events;
+        self.open_unit.clear();
+        self.pending_events = 0;
         Ok(is_new)
     }
 
@@ -209,11 +211,11 @@ impl DerivedTape {
     /// # Errors
     /// Fails if the tape has such units or cannot be read.
     pub fn require_compared(&mut self) -> Result<(), Error> {
-        let Some(written) = &mut self.written else { return Ok(()) };
-        if written.next()?.is_some() {
-            return Err(self.differs());
+        let Some(unchecked_units) = &mut self.unchecked_units else { return Ok(()) };
+        if unchecked_units.next()?.is_some() {
+            return Err(self.differs_error());
         }
-        self.written = None;
+        self.unchecked_units = None;
         Ok(())
     }
 
@@ -226,21 +228,21 @@ impl DerivedTape {
         &mut self,
         mut learn: impl FnMut(&Event<'_>, &DefinitionTable),
     ) -> Result<(), Error> {
-        if self.written.take().is_none() {
+        if self.unchecked_units.take().is_none() {
             return Ok(());
         }
-        let mut reader = Reader::open_with(&self.dir, StartPosition::Oldest, self.read)?;
-        let (mut names, compared) = (DefinitionTable::default(), self.point.frames);
+        let mut reader = Reader::open_with(&self.tape_dir, StartPosition::Oldest, self.read_options)?;
+        let (mut names, compared) = (DefinitionTable::default(), self.derived_point.frames);
         let mut frames = 0;
         while let Some(frame) = reader.next()? {
             let (position, is_meta, is_new) = (frame.position, frame.header.is_meta(), frames >= compared);
             frames += 1;
             if is_new {
-                self.point.add(frame.bytes);
+                self.derived_point.add_frame(frame.bytes);
             }
             match names.admit_frame(frame.bytes) {
                 Ok(Some(event)) if is_new && !is_meta => {
-                    self.totals.events += 1;
+                    self.derived_totals.events += 1;
                     learn(&event, &names);
                 }
                 Ok(_) => {}
@@ -250,25 +252,25 @@ impl DerivedTape {
                 }
             }
         }
-        self.names = names.dictionary().clone();
-        self.unit.clear();
-        self.pending = 0;
+        self.name_dictionary = names.dictionary().clone();
+        self.open_unit.clear();
+        self.pending_events = 0;
         Ok(())
     }
 
     /// Returns whether all units of before have been compared.
     pub fn is_compared(&self) -> bool {
-        self.written.is_none()
+        self.unchecked_units.is_none()
     }
 
     /// Returns the counts so far.
     pub fn totals(&self) -> DerivedTotals {
-        self.totals
+        self.derived_totals
     }
 
     /// Returns the directory of the tape.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        &self.tape_dir
     }
 
     /// Makes the tape durable, and returns the counts.
@@ -277,35 +279,35 @@ impl DerivedTape {
     /// Fails if the disk refuses.
     pub fn close(self) -> Result<DerivedTotals, Error> {
         self.writer.close()?;
-        Ok(self.totals)
+        Ok(self.derived_totals)
     }
 
     /// Returns the error of an input that was cut back while it was read.
     pub fn input_cut(&self) -> Error {
         let reason = "the input was cut back while it was read; run the command again";
-        Error::OtherTape { path: self.dir.clone(), reason: reason.to_owned() }
+        Error::OtherTape { path: self.tape_dir.clone(), reason: reason.to_owned() }
     }
 
     /// Returns whether the tape has the unit; fails if it has another one there.
     fn is_written(&mut self) -> Result<bool, Error> {
-        let Some(written) = &mut self.written else { return Ok(false) };
-        for (n, (_, _, frame)) in unitape_model::frames(&self.unit).enumerate() {
-            match written.next()? {
+        let Some(unchecked_units) = &mut self.unchecked_units else { return Ok(false) };
+        for (n, (_, _, frame)) in unitape_model::frames(&self.open_unit).enumerate() {
+            match unchecked_units.next()? {
                 Some(existing_frame) if is_same(frame, existing_frame.bytes) => {}
                 None if n == 0 => {
-                    self.written = None;
+                    self.unchecked_units = None;
                     return Ok(false);
                 }
-                _ => return Err(self.differs()),
+                _ => return Err(self.differs_error()),
             }
         }
         Ok(true)
     }
 
-    fn differs(&self) -> Error {
-        let noun = self.content.noun;
+    fn differs_error(&self) -> Error {
+        let noun = self.derived_content.noun;
         Error::OtherTape {
-            path: self.dir.clone(),
+            path: self.tape_dir.clone(),
             reason: format!(
                 "it has {noun} that this input does not give: the input was cut or is another one, or this build derives \
                  others; name another directory"
@@ -317,8 +319,8 @@ impl DerivedTape {
 impl std::fmt::Debug for DerivedTape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DerivedTape")
-            .field("dir", &self.dir)
-            .field("totals", &self.totals)
+            .field("dir", &self.tape_dir)
+            .field("totals", &self.derived_totals)
             .finish_non_exhaustive()
     }
 }
@@ -335,8 +337,8 @@ pub fn derived_id(kind: &str, input: TapeId, rules: &[u8]) -> TapeId {
 
 /// Sets the flag of the last frame of a unit on its last frame alone.
 fn mark_last(unit: &mut [u8]) {
-    let last = unitape_model::frames(unit).last().map(|(offset, header, _)| (offset, header));
-    if let Some((offset, header)) = last {
+    let last_frame = unitape_model::frames(unit).last().map(|(offset, header, _)| (offset, header));
+    if let Some((offset, header)) = last_frame {
         header.with_flags(header.flags() | flags::LAST).write(&mut unit[offset..]);
     }
 }

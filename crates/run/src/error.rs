@@ -190,7 +190,7 @@ impl Error {
             Self::Watch(source) => source.cause(),
             Self::Query(source) => source.cause(),
             Self::Reference { source, .. } | Self::Configured { source, .. } | Self::Run(source) => {
-                configured(source.cause())
+                outside_cause(source.cause())
             }
             Self::OtherTape { .. } | Self::FeedsFailed { in_data: true } => ErrorCause::Data,
             Self::FeedsFailed { in_data: false } => ErrorCause::Outside,
@@ -205,7 +205,7 @@ impl From<unitape_tape::Error> for Error {
 }
 
 /// Turns a cause in the call into a cause outside, because the value came from a configuration.
-fn configured(cause: ErrorCause) -> ErrorCause {
+fn outside_cause(cause: ErrorCause) -> ErrorCause {
     match cause {
         ErrorCause::Call => ErrorCause::Outside,
         cause => cause,

@@ -27,8 +27,8 @@ pub struct FxReplay {
     follower: TapeFollower,
     options: FxOptions,
     tape: TapeFx,
-    moment: BookMoment,
-    first: EventAddress,
+    book_moment: BookMoment,
+    oldest_address: EventAddress,
 }
 
 impl FxReplay {
@@ -38,9 +38,9 @@ impl FxReplay {
     /// Fails if an option is invalid, or if the tape or its log of definitions cannot be read.
     pub fn open(dir: &Path, read: ReadOptions, options: FxOptions) -> Result<Self, Error> {
         let (follower, names) = TapeFollower::open(dir, read)?;
-        let first = oldest(&follower);
+        let oldest_address = oldest(&follower);
         let tape = TapeFx::with_names(options.clone(), names)?;
-        Ok(Self { follower, options, tape, moment: BookMoment::default(), first })
+        Ok(Self { follower, options, tape, book_moment: BookMoment::default(), oldest_address })
     }
 
     /// Applies the next event, and the bookkeeping before it. Calls `listener` for each best price that it changed.
@@ -49,21 +49,22 @@ impl FxReplay {
     /// Fails if the tape is damaged or cannot be read.
     pub fn step(&mut self, listener: &mut PriceListener<'_>) -> Result<ReplayOutcome, Error> {
         loop {
-            let (ordinal, frame) = match self.follower.step()? {
+            let (ordinal, frame) = match self.follower.next_step()? {
                 FollowOutcome::Frame { ordinal, frame } => (ordinal, frame),
                 FollowOutcome::AtEnd => return Ok(ReplayOutcome::AtEnd),
-                FollowOutcome::Rewound { from, to } => return self.rewind(from, to),
+                FollowOutcome::Rewound { from, to } => return self.rewind_replay(from, to),
             };
             let (position, is_meta) = (frame.position, frame.header.is_meta());
             if !is_meta {
                 let ts = Event::new(frame.bytes).map(|event| event.ts_event().0);
-                self.moment = BookMoment { seq: ordinal + 1, position, ts: ts.unwrap_or(self.moment.ts) };
+                self.book_moment =
+                    BookMoment { seq: ordinal + 1, position, ts: ts.unwrap_or(self.book_moment.ts) };
             }
             match self.tape.on_frame(position, frame.bytes, listener) {
                 Ok(()) if is_meta => {}
                 Ok(()) => return Ok(ReplayOutcome::Event),
                 Err(unitape_book::Error::Frame { message, .. }) => {
-                    self.follower.refuse(position, &message)?
+                    self.follower.refuse_frame(position, &message)?
                 }
                 Err(e) => return Err(e.into()),
             }
@@ -82,13 +83,13 @@ impl FxReplay {
 
     /// Returns the point that the books show.
     pub fn moment(&self) -> BookMoment {
-        self.moment
+        self.book_moment
     }
 
     /// Returns the oldest event that the tape had when it was opened, and the event's first frame. If it is not event
     /// 1, retention has removed earlier quotes.
     pub fn first(&self) -> EventAddress {
-        self.first
+        self.oldest_address
     }
 
     /// Counts how often the tape was cut back while it was read.
@@ -107,10 +108,10 @@ impl FxReplay {
     }
 
     /// Begins again at the oldest frame: the books hold quotes that come again, or that the tape no longer has.
-    fn rewind(&mut self, from: Position, to: Position) -> Result<ReplayOutcome, Error> {
-        let names = self.follower.reopen()?;
-        self.tape = TapeFx::with_names(self.options.clone(), names)?;
-        (self.moment, self.first) = (BookMoment::default(), oldest(&self.follower));
+    fn rewind_replay(&mut self, from: Position, to: Position) -> Result<ReplayOutcome, Error> {
+        let definitions = self.follower.reopen()?;
+        self.tape = TapeFx::with_names(self.options.clone(), definitions)?;
+        (self.book_moment, self.oldest_address) = (BookMoment::default(), oldest(&self.follower));
         Ok(ReplayOutcome::Rewound { from, to })
     }
 }

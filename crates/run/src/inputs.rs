@@ -40,10 +40,10 @@ impl InputArguments<'_> {
     ///
     /// # Errors
     /// Fails if an input cannot be used, or if no input is named.
-    pub fn read(&self, note: &mut dyn FnMut(&str)) -> Result<LoadedInputs, Error> {
+    pub fn read_inputs(&self, note: &mut dyn FnMut(&str)) -> Result<LoadedInputs, Error> {
         let mut loader = MasterLoader::default();
         let mut rules = BTreeMap::new();
-        let mut feeds = feeds(self, &mut loader, &mut rules)?;
+        let mut feeds = input_feeds(self, &mut loader, &mut rules)?;
         match reference(self.reference, loader, note)? {
             Some(reference) => {
                 let reference = Arc::new(reference.with_strictness(self.reference_strict));
@@ -105,7 +105,7 @@ struct ConfigFeed {
     again: bool,
 }
 
-fn feeds(
+fn input_feeds(
     named: &InputArguments<'_>,
     loader: &mut MasterLoader,
     rules: &mut BTreeMap<String, ChangedSourcePolicy>,
@@ -136,9 +136,9 @@ fn feeds(
     if feeds.is_empty() {
         return Err(Error::NoInput);
     }
-    let mut names = BTreeMap::new();
+    let mut input_names = BTreeMap::new();
     for feed in &mut feeds {
-        let n = names.entry(feed.name.clone()).and_modify(|n| *n += 1).or_insert(1);
+        let n = input_names.entry(feed.name.clone()).and_modify(|n| *n += 1).or_insert(1);
         if *n > 1 {
             feed.name = format!("{}-{n}", feed.name);
         }

@@ -64,7 +64,7 @@ use unitape_tape::RemovalOptions;
 
 /// Returns the options for removing segments: unitape updates the account of the tape before the segments are removed.
 pub fn removal() -> RemovalOptions {
-    RemovalOptions { before: Some(unitape_feed::update_checkpoint()), ..RemovalOptions::default() }
+    RemovalOptions { before_removal: Some(unitape_feed::update_checkpoint()), ..RemovalOptions::default() }
 }
 
 /// Returns the number of workers for this machine.

@@ -41,13 +41,13 @@ pub struct Surveillance {
     range: TapeRange,
     /// The conditions beside the range, if there are any.
     filter: Option<EventFilter>,
-    skipped: Option<SkippedDefinitions>,
+    skipped_definitions: Option<SkippedDefinitions>,
     is_complete: bool,
     alerts: Vec<Alert>,
     events: u64,
     alert_count: u64,
     /// The checksum of the last frames.
-    tail: TailChecksum,
+    tail_checksum: TailChecksum,
     /// The time of the last event.
     last_ts: Option<UnixNanos>,
 }
@@ -82,12 +82,12 @@ impl Surveillance {
             watch,
             range,
             filter,
-            skipped,
+            skipped_definitions: skipped,
             is_complete,
             alerts: Vec::new(),
             events: 0,
             alert_count: 0,
-            tail: TailChecksum::default(),
+            tail_checksum: TailChecksum::default(),
             last_ts: None,
         })
     }
@@ -102,23 +102,23 @@ impl Surveillance {
         snapshot: &WatchSnapshot,
         read: ReadOptions,
     ) -> Result<Self, Error> {
-        let from = TapeRangeBound::Position(Position(snapshot.source.position));
-        let range = TapeRange { from: Some(from), ..TapeRange::default() };
+        let resume_bound = TapeRangeBound::Position(Position(snapshot.source.position));
+        let range = TapeRange { from: Some(resume_bound), ..TapeRange::default() };
         let mut this =
             Self::open(dir, scenarios, &EventSelection { range, ..EventSelection::default() }, read)?;
         let mut state = StateReader::new(&snapshot.state);
         let loaded = this.watch.load(&mut state).and_then(|()| state.finish());
         loaded.map_err(|fault| Error::OtherTape { path: dir.to_owned(), reason: fault.to_string() })?;
         (this.events, this.alert_count) = (snapshot.source.events, snapshot.alert_count);
-        this.tail = snapshot.source.tail;
+        this.tail_checksum = snapshot.source.tail;
         Ok(this)
     }
 
     /// Saves the state as a snapshot. The alert tape has all alerts so far, up to `alerts`.
-    fn snapshot(&self, alerts: DerivedPoint) -> WatchSnapshot {
+    fn take_snapshot(&self, alerts: DerivedPoint) -> WatchSnapshot {
         let mut state = Vec::new();
         self.watch.save(&mut state);
-        let source = SourcePoint::of(self.reader(), self.tail);
+        let source = SourcePoint::from_reader(self.reader(), self.tail_checksum);
         WatchSnapshot { source, alerts, alert_count: self.alert_count, state }
     }
 
@@ -142,7 +142,7 @@ impl Surveillance {
         mut observer: impl FnMut(&Event<'_>, u64, &DefinitionTable),
     ) -> Result<SurveilOutcome<'_>, Error> {
         self.alerts.clear();
-        let (ordinal, frame) = match self.follower.step()? {
+        let (ordinal, frame) = match self.follower.next_step()? {
             FollowOutcome::Frame { ordinal, frame } => (ordinal, frame),
             FollowOutcome::AtEnd => return Ok(SurveilOutcome::AtEnd),
             FollowOutcome::Rewound { from, to } => return Ok(SurveilOutcome::Rewound { from, to }),
@@ -150,13 +150,13 @@ impl Surveillance {
         let (position, seq) = (frame.position, ordinal + 1);
         let address = EventAddress { seq, position };
         if self.range.is_reached_by(address) {
-            self.tail.add(position, frame.bytes);
+            self.tail_checksum.add_frame(position, frame.bytes);
         }
         let is_done = self.filter.as_ref().is_some_and(|filter| filter.is_done(address));
         if is_done || self.range.is_over(address) {
             return Ok(SurveilOutcome::AtEnd);
         }
-        if let Some(skipped) = &mut self.skipped {
+        if let Some(skipped) = &mut self.skipped_definitions {
             skipped.learn_before(&frame, &mut self.watch.names)?;
             if let Some(filter) = &mut self.filter {
                 filter.update_ids(self.watch.names.dictionary());
@@ -164,7 +164,7 @@ impl Surveillance {
         }
         let is_meta = frame.header.is_meta();
         let is_selected = is_meta
-            || self.range.has(address, &frame)
+            || self.range.contains_event(address, &frame)
                 && self.filter.as_mut().is_none_or(|filter| is_wanted(filter, &frame, address));
         if is_selected {
             self.events += u64::from(!is_meta);
@@ -172,7 +172,7 @@ impl Surveillance {
                 Event::new(frame.bytes).filter(|_| !is_meta).map(|event| event.ts_event()).or(self.last_ts);
             match self.watch.on_frame(position, frame.bytes, seq, &mut self.alerts) {
                 Err(unitape_watch::Error::Frame { message, .. }) => {
-                    self.follower.refuse(position, &message)?
+                    self.follower.refuse_frame(position, &message)?
                 }
                 Ok(()) if !is_meta => {
                     if let Some(event) = Event::new(frame.bytes) {
@@ -306,8 +306,8 @@ pub fn watch_live<E: From<Error>>(
     control: &LiveControl<'_>,
     mut sink: impl FnMut(&Alert, bool) -> Result<(), E>,
 ) -> Result<Option<LiveReport>, E> {
-    let open = || Surveillance::open(source, selection, &EventSelection::default(), read);
-    let Some(mut surveillance) = open_when_there(control, open)? else { return Ok(None) };
+    let open_watch = || Surveillance::open(source, selection, &EventSelection::default(), read);
+    let Some(mut surveillance) = open_when_there(control, open_watch)? else { return Ok(None) };
     let id = surveillance.reader().id();
     let mut tape = AlertTape::open(alerts, id, selection, read)?;
     let store = SnapshotStore::new(alerts, tape.id(), id);
@@ -327,7 +327,7 @@ pub fn watch_live<E: From<Error>>(
         cursor,
         restart,
         store,
-        pending: None,
+        pending_snapshot: None,
         is_snapshot_refused: false,
         source: source.to_owned(),
         adoption,
@@ -344,20 +344,21 @@ pub fn watch_live<E: From<Error>>(
         mut is_snapshot_refused,
         ..
     } = watch;
-    let last = judged.is_ok().then(|| surveillance.snapshot(tape.point()));
-    let closed = tape.close();
+    let last_snapshot = judged.is_ok().then(|| surveillance.take_snapshot(tape.point()));
+    let close_result = tape.close();
     judged?;
-    let totals = closed?;
-    cursor.store(surveillance.reader())?;
+    let totals = close_result?;
+    cursor.store_position(surveillance.reader())?;
     let mut surveillance = surveillance;
-    if let Some(last) = last.filter(|last| surveillance.is_durable(last.source)) {
-        let written = store.write(&last);
-        if written.is_ok() {
-            restart.store_point(last.source.point())?;
+    if let Some(last_snapshot) = last_snapshot.filter(|last| surveillance.is_durable(last.source)) {
+        let write_result = store.write_snapshot(&last_snapshot);
+        if write_result.is_ok() {
+            restart.store_point(last_snapshot.source.point())?;
         }
-        note_refused(written, &mut is_snapshot_refused, control);
+        note_refused(write_result, &mut is_snapshot_refused, control);
     }
-    let (blind, source_cut) = adoption.map_or((None, None), |adoption| (adoption.blind, adoption.source_cut));
+    let (blind, source_cut) =
+        adoption.map_or((None, None), |adoption| (adoption.blind_range, adoption.source_cut));
     Ok(Some(LiveReport { surveillance, totals, blind, source_cut }))
 }
 
@@ -384,21 +385,21 @@ fn resume(
 struct Adoption {
     adopted: AdoptedAlerts,
     /// The part of the source that retention has removed.
-    blind: Option<(Position, Position)>,
+    blind_range: Option<(Position, Position)>,
     /// Where the source was cut back behind an alert.
     source_cut: Option<Position>,
     /// The notes that are not on the alert tape yet.
-    notes: Vec<WatchNote>,
+    pending_notes: Vec<WatchNote>,
 }
 
 impl Adoption {
     /// Takes over all alerts, because retention has removed the beginning of the source.
     fn of_blind(source: &Path, surveillance: &Surveillance, tape: &mut AlertTape) -> Result<Self, Error> {
-        let adopted = tape.adopt()?;
+        let adopted = tape.adopt_alerts()?;
         let (from, to) = (Position(0), surveillance.reader().position());
         let mut adoption = Self::new(adopted, source)?;
-        adoption.blind = Some((from, to));
-        adoption.notes.extend(adoption.adopted.blind_note(from, to));
+        adoption.blind_range = Some((from, to));
+        adoption.pending_notes.extend(adoption.adopted.blind_note(from, to));
         Ok(adoption)
     }
 
@@ -407,14 +408,14 @@ impl Adoption {
         if tape.is_compared() {
             return Ok(None);
         }
-        Ok(Some(Self::new(tape.adopt()?, source)?).filter(|adoption| adoption.source_cut.is_some()))
+        Ok(Some(Self::new(tape.adopt_alerts()?, source)?).filter(|adoption| adoption.source_cut.is_some()))
     }
 
     fn new(adopted: AdoptedAlerts, source: &Path) -> Result<Self, Error> {
         let new_cut = adopted.new_cut(source)?;
         let source_cut = new_cut.or(adopted.noted_cut()).map(|cut| cut.position);
         let notes = new_cut.map(WatchNote::source_cut).into_iter().collect();
-        Ok(Self { adopted, blind: None, source_cut, notes })
+        Ok(Self { adopted, blind_range: None, source_cut, pending_notes: notes })
     }
 }
 
@@ -428,7 +429,7 @@ struct LiveWatch {
     restart: LiveCursor,
     store: SnapshotStore,
     /// A snapshot that waits until both tapes are durable up to its points.
-    pending: Option<WatchSnapshot>,
+    pending_snapshot: Option<WatchSnapshot>,
     /// Whether the disk refused the last snapshot.
     is_snapshot_refused: bool,
     /// The ordinal of the source at the last snapshot.
@@ -455,7 +456,11 @@ impl LiveWatch {
                     let has_alerts = !alerts.is_empty();
                     if has_alerts {
                         self.write_alerts(sink)?;
-                    } else if self.adoption.as_ref().is_some_and(|adoption| !adoption.notes.is_empty()) {
+                    } else if self
+                        .adoption
+                        .as_ref()
+                        .is_some_and(|adoption| !adoption.pending_notes.is_empty())
+                    {
                         self.write_notes()?;
                     }
                     frames += 1;
@@ -464,7 +469,7 @@ impl LiveWatch {
                         if (control.is_stopped)() {
                             return Ok(());
                         }
-                        self.cursor.store(self.surveillance.reader())?;
+                        self.cursor.store_position(self.surveillance.reader())?;
                         self.keep_snapshot(control, control.snapshot_events)?;
                     }
                     continue;
@@ -484,7 +489,7 @@ impl LiveWatch {
                 continue;
             }
             last_look = Instant::now();
-            self.cursor.store(self.surveillance.reader())?;
+            self.cursor.store_position(self.surveillance.reader())?;
             self.keep_snapshot(control, control.snapshot_events.div_ceil(32))?;
             is_last_round = (control.is_finished)()?;
             if !is_last_round
@@ -536,27 +541,27 @@ impl LiveWatch {
     fn write_notes(&mut self) -> Result<(), Error> {
         let Some(adoption) = &mut self.adoption else { return Ok(()) };
         let ts = self.surveillance.last_ts.unwrap_or(adoption.adopted.last_ts());
-        adoption.notes.drain(..).try_for_each(|note| self.tape.write_note(ts, &note))
+        adoption.pending_notes.drain(..).try_for_each(|note| self.tape.write_note(ts, &note))
     }
 
     /// Makes a snapshot if this many events were judged since the last one, and writes the one that waits once both tapes are
     /// durable.
     fn keep_snapshot(&mut self, control: &LiveControl<'_>, events: u64) -> Result<(), Error> {
-        if let Some(pending) = self.pending.take_if(|_| self.tape.is_durable()) {
+        if let Some(pending) = self.pending_snapshot.take_if(|_| self.tape.is_durable()) {
             match self.surveillance.is_durable(pending.source) {
                 true => {
-                    let written = self.store.write(&pending);
-                    if written.is_ok() {
+                    let write_result = self.store.write_snapshot(&pending);
+                    if write_result.is_ok() {
                         self.restart.store_point(pending.source.point())?;
                     }
-                    note_refused(written, &mut self.is_snapshot_refused, control);
+                    note_refused(write_result, &mut self.is_snapshot_refused, control);
                 }
-                false => self.pending = Some(pending),
+                false => self.pending_snapshot = Some(pending),
             }
         }
         let ordinal = self.surveillance.reader().ordinal();
-        if self.pending.is_none() && ordinal - self.judged_at_snapshot >= events {
-            self.pending = Some(self.surveillance.snapshot(self.tape.point()));
+        if self.pending_snapshot.is_none() && ordinal - self.judged_at_snapshot >= events {
+            self.pending_snapshot = Some(self.surveillance.take_snapshot(self.tape.point()));
             self.judged_at_snapshot = ordinal;
         }
         Ok(())
@@ -598,7 +603,7 @@ pub(crate) fn open_when_there<T>(
 /// A named cursor of a live watch or breaker on its source.
 pub(crate) struct LiveCursor {
     cursor: Cursor,
-    stored: Option<Position>,
+    stored_position: Option<Position>,
 }
 
 impl LiveCursor {
@@ -606,19 +611,19 @@ impl LiveCursor {
     pub fn open(source: &Path, written: &Path, prefix: &str, suffix: &str) -> Result<Self, Error> {
         let id = unitape_tape::TapeManifest::load(written)?.id.to_string();
         let cursor = Cursor::open(source, &format!("{prefix}-{}{suffix}", &id[..16]))?;
-        Ok(Self { cursor, stored: None })
+        Ok(Self { cursor, stored_position: None })
     }
 
     /// Stores how far the reader is, if it has moved.
-    pub fn store(&mut self, reader: &Reader) -> Result<(), Error> {
+    pub fn store_position(&mut self, reader: &Reader) -> Result<(), Error> {
         self.store_point(reader.point())
     }
 
     /// Stores a point, if it is another position.
     pub fn store_point(&mut self, point: LineagePoint) -> Result<(), Error> {
-        if self.stored != Some(point.position) {
+        if self.stored_position != Some(point.position) {
             self.cursor.store_point(point)?;
-            self.stored = Some(point.position);
+            self.stored_position = Some(point.position);
         }
         Ok(())
     }

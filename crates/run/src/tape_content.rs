@@ -34,7 +34,7 @@ impl TapeContent {
         let id = follower.reader().id();
         let mut without_event = Self::Nothing;
         loop {
-            let frame = match follower.step()? {
+            let frame = match follower.next_step()? {
                 FollowOutcome::Frame { frame, .. } => frame,
                 FollowOutcome::AtEnd | FollowOutcome::Rewound { .. } => return Ok(without_event),
             };
@@ -56,7 +56,7 @@ impl TapeContent {
                 Ok(Some(event)) if !event.kind().is_meta() => return Ok(Self::Market(Some(event.kind()))),
                 Ok(_) if kind != EventKind::Define as u8 => without_event = Self::Market(None),
                 Ok(_) => {}
-                Err(flaw) => follower.refuse(position, &flaw)?,
+                Err(flaw) => follower.refuse_frame(position, &flaw)?,
             }
         }
     }

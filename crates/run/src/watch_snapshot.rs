@@ -47,10 +47,10 @@ pub struct TailChecksum {
 impl TailChecksum {
     /// Takes the next frame.
     #[inline]
-    pub fn add(&mut self, position: Position, frame: &[u8]) {
+    pub fn add_frame(&mut self, position: Position, frame: &[u8]) {
         let block = position.0 / BLOCK_BYTES;
-        let before = if block == self.block { self.crc } else { 0 };
-        *self = Self { block, crc: crc32c::crc32c_append(before, frame) };
+        let crc_before = if block == self.block { self.crc } else { 0 };
+        *self = Self { block, crc: crc32c::crc32c_append(crc_before, frame) };
     }
 
     /// Returns whether the tape in `dir` has these frames before `end`.
@@ -62,7 +62,7 @@ impl TailChecksum {
         let mut tail = Self::default();
         while reader.position() < end {
             let frame = reader.next().ok()??;
-            tail.add(frame.position, frame.bytes);
+            tail.add_frame(frame.position, frame.bytes);
         }
         Some(reader.position() == end && tail == self)
     }
@@ -70,7 +70,7 @@ impl TailChecksum {
 
 impl SourcePoint {
     /// Returns the point of a reader that has read frames with this tail.
-    pub fn of(reader: &Reader, tail: TailChecksum) -> Self {
+    pub fn from_reader(reader: &Reader, tail: TailChecksum) -> Self {
         let LineagePoint { epoch, position } = reader.point();
         Self { epoch, position: position.0, events: reader.ordinal(), tail }
     }
@@ -119,7 +119,7 @@ struct SnapshotHeader {
 /// The snapshots of one alert tape.
 #[derive(Debug)]
 pub struct SnapshotStore {
-    dir: PathBuf,
+    snapshot_dir: PathBuf,
     alert_tape: TapeId,
     source_tape: TapeId,
 }
@@ -129,7 +129,7 @@ impl SnapshotStore {
     pub fn new(alerts: &Path, alert_tape: TapeId, source_tape: TapeId) -> Self {
         let mut name = alerts.file_name().unwrap_or_default().to_owned();
         name.push(".state");
-        Self { dir: alerts.with_file_name(name), alert_tape, source_tape }
+        Self { snapshot_dir: alerts.with_file_name(name), alert_tape, source_tape }
     }
 
     /// Returns the latest snapshot whose point the source in `source` has. Damaged snapshots, and those of other rules or
@@ -137,7 +137,7 @@ impl SnapshotStore {
     pub fn latest(&self, source: &Path, read: ReadOptions) -> impl Iterator<Item = WatchSnapshot> {
         let is_reached =
             move |snapshot: &WatchSnapshot| snapshot.source.is_reached(source, self.source_tape, read);
-        self.list().into_iter().filter_map(|(_, path)| self.read(&path)).filter(is_reached)
+        self.list_snapshots().into_iter().filter_map(|(_, path)| self.read_snapshot(&path)).filter(is_reached)
     }
 
     /// Writes a snapshot and removes all but the last [`KEPT`] up to it. A snapshot ahead of it is of a source that was cut
@@ -145,12 +145,12 @@ impl SnapshotStore {
     ///
     /// # Errors
     /// Fails if the disk refuses.
-    pub fn write(&self, snapshot: &WatchSnapshot) -> Result<(), Error> {
-        let path = self.dir.join(format!("{:016x}{SUFFIX}", snapshot.source.events));
-        let written = self.write_file(&path, &self.encode(snapshot));
-        written.map_err(|source| Error::File { path, source })?;
+    pub fn write_snapshot(&self, snapshot: &WatchSnapshot) -> Result<(), Error> {
+        let path = self.snapshot_dir.join(format!("{:016x}{SUFFIX}", snapshot.source.events));
+        let write_result = self.write_file(&path, &self.encode(snapshot));
+        write_result.map_err(|source| Error::File { path, source })?;
         let (ahead, mut reached): (Vec<_>, Vec<_>) =
-            self.list().into_iter().partition(|(events, _)| *events > snapshot.source.events);
+            self.list_snapshots().into_iter().partition(|(events, _)| *events > snapshot.source.events);
         for (_, path) in ahead.into_iter().chain(reached.drain(KEPT.min(reached.len())..)) {
             // One that stays does no harm: it is used only if both tapes reach it.
             _ = fs::remove_file(path);
@@ -159,19 +159,19 @@ impl SnapshotStore {
     }
 
     fn write_file(&self, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
-        let temp = self.dir.join("writing");
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.snapshot_dir)?;
+        let temp = self.snapshot_dir.join("writing");
         let mut file = fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&temp)?;
         file.write_all(bytes)?;
         file.sync_data()?;
         fs::rename(&temp, path)?;
-        fs::File::open(&self.dir)?.sync_all()
+        fs::File::open(&self.snapshot_dir)?.sync_all()
     }
 
     /// Lists the snapshots, the latest first.
-    fn list(&self) -> Vec<(u64, PathBuf)> {
-        let entries = fs::read_dir(&self.dir).into_iter().flatten();
-        let mut all: Vec<(u64, PathBuf)> = entries
+    fn list_snapshots(&self) -> Vec<(u64, PathBuf)> {
+        let entries = fs::read_dir(&self.snapshot_dir).into_iter().flatten();
+        let mut snapshots: Vec<(u64, PathBuf)> = entries
             .filter_map(|entry| {
                 let path = entry.ok()?.path();
                 let name = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?;
@@ -180,8 +180,8 @@ impl SnapshotStore {
                 Some((events, path))
             })
             .collect();
-        all.sort_unstable_by(|a, b| b.cmp(a));
-        all
+        snapshots.sort_unstable_by(|a, b| b.cmp(a));
+        snapshots
     }
 
     fn encode(&self, snapshot: &WatchSnapshot) -> Vec<u8> {
@@ -203,7 +203,7 @@ impl SnapshotStore {
     }
 
     /// Reads a snapshot of this alert tape. Returns `None` if it is damaged, or of another version, tape or source.
-    fn read(&self, path: &Path) -> Option<WatchSnapshot> {
+    fn read_snapshot(&self, path: &Path) -> Option<WatchSnapshot> {
         let mut bytes = Vec::new();
         fs::File::open(path).ok()?.read_to_end(&mut bytes).ok()?;
         let (hash, rest) = bytes.split_at_checked(HASH_BYTES)?;

@@ -47,7 +47,7 @@ fn a_run_reports_by_values() {
 
     let (mut follower, _) = TapeFollower::open(&dir.path().join("tape"), ReadOptions::default()).unwrap();
     let mut ordinals = Vec::new();
-    while let FollowOutcome::Frame { ordinal, frame } = follower.step().unwrap() {
+    while let FollowOutcome::Frame { ordinal, frame } = follower.next_step().unwrap() {
         if !frame.header.is_meta() {
             ordinals.push(ordinal + 1);
         }

@@ -64,8 +64,8 @@ impl FromRequestParts<Arc<Desk>> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self, Refusal> {
         let unknown = || Refusal::new(401, "log in first");
-        let token = cookie(&parts.headers).ok_or_else(unknown)?;
-        let session = desk.sessions.find(&token).ok_or_else(unknown)?;
+        let token = session_cookie(&parts.headers).ok_or_else(unknown)?;
+        let session = desk.sessions.find_session(&token).ok_or_else(unknown)?;
         let is_read = parts.method == Method::GET || parts.method == Method::HEAD;
         let csrf = parts.headers.get("x-csrf-token").and_then(|value| value.to_str().ok());
         if !is_read && csrf != Some(&*session.csrf) {
@@ -73,10 +73,10 @@ impl FromRequestParts<Arc<Desk>> for Caller {
         }
         let (user, stamp) = (session.user.clone(), session.stamp);
         let account = blocking(desk, move |desk| desk.library.session_account(&user, stamp)).await?;
-        match account.map_err(|error| internal(desk, &error))? {
+        match account.map_err(|error| internal_error(desk, &error))? {
             Some(account) => Ok(Self { account, session, token }),
             None => {
-                desk.sessions.end(&token);
+                desk.sessions.end_session(&token);
                 Err(unknown())
             }
         }
@@ -103,11 +103,12 @@ async fn log_in(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) 
         Err(LoginFailure::Refused) => {
             return Err(Refusal::new(401, "user or password is wrong, or the account is disabled"));
         }
-        Err(LoginFailure::Users(error)) => return Err(internal(&desk, &error)),
+        Err(LoginFailure::Users(error)) => return Err(internal_error(&desk, &error)),
     };
-    let new = desk.sessions.begin(&account.name, stamp).map_err(|error| internal(&desk, &error))?;
-    let cookie = format!("{COOKIE}={}; Path=/; HttpOnly; Secure; SameSite=Strict", new.token);
-    let body = session_json(&account, &new.session);
+    let new_session =
+        desk.sessions.begin_session(&account.name, stamp).map_err(|error| internal_error(&desk, &error))?;
+    let cookie = format!("{COOKIE}={}; Path=/; HttpOnly; Secure; SameSite=Strict", new_session.token);
+    let body = session_json(&account, &new_session.session);
     Ok(([(header::SET_COOKIE, cookie)], Json(body)).into_response())
 }
 
@@ -116,7 +117,7 @@ async fn session(caller: Caller) -> Json<Value> {
 }
 
 async fn log_out(State(desk): State<Arc<Desk>>, caller: Caller) -> Response {
-    desk.sessions.end(&caller.token);
+    desk.sessions.end_session(&caller.token);
     let cookie = format!("{COOKIE}=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Strict");
     (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response()
 }
@@ -203,11 +204,13 @@ async fn act(
     let text = (!action.text.trim().is_empty()).then_some(action.text);
     let command = match action.action.as_str() {
         "assign" => {
-            let to = action.assignee.filter(|name| !name.is_empty()).unwrap_or_else(|| actor.user.clone());
-            let name = to.clone();
+            let assignee =
+                action.assignee.filter(|name| !name.is_empty()).unwrap_or_else(|| actor.user.clone());
+            let name = assignee.clone();
             let account = blocking(&desk, move |desk| desk.library.account(&name)).await?;
-            let account = account.map_err(|error| internal(&desk, &error))?;
-            let account = account.ok_or_else(|| Refusal::new(422, format!("there is no user `{to}`")))?;
+            let account = account.map_err(|error| internal_error(&desk, &error))?;
+            let account =
+                account.ok_or_else(|| Refusal::new(422, format!("there is no user `{assignee}`")))?;
             CaseCommand::Assign { to: Actor::from(account) }
         }
         "note" => CaseCommand::Note { text: text.unwrap_or_default() },
@@ -224,7 +227,7 @@ async fn act(
         other => return Err(Refusal::new(422, format!("no action `{other}`"))),
     };
     answer(&desk, move |desk| {
-        desk.library.act(id, &actor, &command)?;
+        desk.library.act_on_case(id, &actor, &command)?;
         desk.library.case(id, &actor)
     })
     .await
@@ -235,7 +238,7 @@ fn session_json(account: &Account, session: &Session) -> Value {
 }
 
 /// Returns the token of the cookie.
-fn cookie(headers: &HeaderMap) -> Option<String> {
+fn session_cookie(headers: &HeaderMap) -> Option<String> {
     let pairs = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = pairs.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(name, _)| *name == COOKIE).map(|(_, token)| token.to_owned())
@@ -264,7 +267,7 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, Refusal> {
     let (state, error_desk) = (desk.clone(), desk.clone());
     let joined = tokio::task::spawn_blocking(move || work(&state)).await;
-    joined.map_err(|error| internal(&error_desk, &error))
+    joined.map_err(|error| internal_error(&error_desk, &error))
 }
 
 /// Runs a question to the library of cases, and turns its errors into answers.
@@ -279,12 +282,12 @@ async fn answer(
         CaseError::NotAllowed { .. } => Refusal::new(409, error.to_string()),
         CaseError::Value(_) => Refusal::new(422, error.to_string()),
         CaseError::Busy { .. } => Refusal::new(503, "somebody else is writing the cases; try again"),
-        _ => internal(desk, &error),
+        _ => internal_error(desk, &error),
     })
 }
 
 /// Tells the operator the error, and the user that there is one.
-fn internal(desk: &Desk, error: &dyn std::fmt::Display) -> Refusal {
+fn internal_error(desk: &Desk, error: &dyn std::fmt::Display) -> Refusal {
     desk.library.tell(&error.to_string());
     Refusal::new(500, "the server has a problem; its operator has the reason")
 }

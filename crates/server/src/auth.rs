@@ -19,7 +19,7 @@ pub(crate) struct Session {
     /// The token that changes must carry.
     pub csrf: String,
     started_at: Instant,
-    used: Instant,
+    last_use: Instant,
 }
 
 /// The sessions, and the failed attempts to log in.
@@ -53,7 +53,7 @@ pub(crate) enum LoginFailure {
 #[derive(Clone, Copy, Debug)]
 struct LoginFailures {
     count: u32,
-    last: Instant,
+    last_failure: Instant,
 }
 
 /// A cookie and the session that it names.
@@ -81,7 +81,7 @@ impl LoginAttempts {
         }
         match authenticate() {
             Ok(login) => {
-                self.lock().remove(user);
+                self.lock_failures().remove(user);
                 Ok(login)
             }
             Err(UserError::Refused { .. } | UserError::Disabled { .. }) => {
@@ -94,9 +94,9 @@ impl LoginAttempts {
 
     /// Returns how long this user must wait before another attempt, if attempts have failed too often.
     fn locked_for(&self, user: &str) -> Option<Duration> {
-        let failures = self.lock();
+        let failures = self.lock_failures();
         let failures = failures.get(user).filter(|failures| failures.count >= FAILURES_MAX)?;
-        LOCK_OUT.checked_sub(failures.last.elapsed()).filter(|left| !left.is_zero())
+        LOCK_OUT.checked_sub(failures.last_failure.elapsed()).filter(|left| !left.is_zero())
     }
 
     /// Counts a failed attempt.
@@ -105,35 +105,36 @@ impl LoginAttempts {
         if user.len() > NAME_BYTES_MAX {
             return;
         }
-        let mut failures = self.lock();
+        let mut failures = self.lock_failures();
         let now = Instant::now();
         // Names that do not exist cannot fill the memory.
         if failures.len() >= NAMES_MAX && !failures.contains_key(user) {
-            failures.retain(|_, failures| failures.last.elapsed() < LOCK_OUT);
+            failures.retain(|_, failures| failures.last_failure.elapsed() < LOCK_OUT);
             if failures.len() >= NAMES_MAX {
                 return;
             }
         }
-        let entry = failures.entry(user.to_owned()).or_insert(LoginFailures { count: 0, last: now });
-        entry.count = if entry.last.elapsed() >= LOCK_OUT { 1 } else { entry.count.saturating_add(1) };
-        entry.last = now;
+        let entry = failures.entry(user.to_owned()).or_insert(LoginFailures { count: 0, last_failure: now });
+        entry.count =
+            if entry.last_failure.elapsed() >= LOCK_OUT { 1 } else { entry.count.saturating_add(1) };
+        entry.last_failure = now;
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, LoginFailures>> {
+    fn lock_failures(&self) -> MutexGuard<'_, HashMap<String, LoginFailures>> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SessionTable {
     /// Begins a session.
-    pub fn begin(&self, user: &str, stamp: AccountStamp) -> Result<NewSession, getrandom::Error> {
+    pub fn begin_session(&self, user: &str, stamp: AccountStamp) -> Result<NewSession, getrandom::Error> {
         let (token, csrf) = (random_token()?, random_token()?);
         let now = Instant::now();
-        let session = Session { user: user.to_owned(), stamp, csrf, started_at: now, used: now };
-        let mut sessions = self.lock();
+        let session = Session { user: user.to_owned(), stamp, csrf, started_at: now, last_use: now };
+        let mut sessions = self.lock_sessions();
         sessions.retain(|_, session| session.is_alive());
         if sessions.len() >= SESSIONS_MAX {
-            let oldest = sessions.iter().min_by_key(|(_, session)| session.used).map(|(key, _)| *key);
+            let oldest = sessions.iter().min_by_key(|(_, session)| session.last_use).map(|(key, _)| *key);
             oldest.map(|key| sessions.remove(&key));
         }
         sessions.insert(key_of(&token), session.clone());
@@ -141,26 +142,26 @@ impl SessionTable {
     }
 
     /// Returns the session of a token, and notes its use.
-    pub fn find(&self, token: &str) -> Option<Session> {
-        let mut sessions = self.lock();
+    pub fn find_session(&self, token: &str) -> Option<Session> {
+        let mut sessions = self.lock_sessions();
         let session = sessions.get_mut(&key_of(token)).filter(|session| session.is_alive())?;
-        session.used = Instant::now();
+        session.last_use = Instant::now();
         Some(session.clone())
     }
 
     /// Ends a session.
-    pub fn end(&self, token: &str) {
-        self.lock().remove(&key_of(token));
+    pub fn end_session(&self, token: &str) {
+        self.lock_sessions().remove(&key_of(token));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], Session>> {
+    fn lock_sessions(&self) -> MutexGuard<'_, HashMap<[u8; 32], Session>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Session {
     fn is_alive(&self) -> bool {
-        self.started_at.elapsed() < LIFETIME && self.used.elapsed() < IDLE
+        self.started_at.elapsed() < LIFETIME && self.last_use.elapsed() < IDLE
     }
 }
 
@@ -214,7 +215,7 @@ mod tests {
         assert!(attempts.log_in("ann", || Ok(())).is_ok());
         assert!(matches!(refused("ann"), LoginFailure::Refused), "a log-in forgets the failures before it");
         (0..9).for_each(|_| drop(refused(&"x".repeat(65))));
-        assert_eq!(attempts.lock().len(), 1, "no account has so long a name");
+        assert_eq!(attempts.lock_failures().len(), 1, "no account has so long a name");
     }
 
     /// A token of a session that ended must find nothing, and a token is never that of another session.
@@ -224,15 +225,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = crate::library::tests::user_file(dir.path(), &["ann", "bob"]);
         let users = unitape_run::users::UserFile::load(&path).unwrap();
-        let begin = |user: &str| table.begin(user, users.stamp(user).unwrap()).unwrap();
+        let begin = |user: &str| table.begin_session(user, users.account_stamp(user).unwrap()).unwrap();
         let (ann, bob) = (begin("ann"), begin("bob"));
         assert_ne!(ann.token, bob.token);
         assert_ne!(ann.session.csrf, bob.session.csrf);
-        let session = table.find(&ann.token).unwrap();
-        assert_eq!((&*session.user, Some(session.stamp)), ("ann", users.stamp("ann")));
-        table.end(&ann.token);
-        assert!(table.find(&ann.token).is_none());
-        assert_eq!(table.find(&bob.token).unwrap().user, "bob");
-        assert!(table.find("").is_none());
+        let session = table.find_session(&ann.token).unwrap();
+        assert_eq!((&*session.user, Some(session.stamp)), ("ann", users.account_stamp("ann")));
+        table.end_session(&ann.token);
+        assert!(table.find_session(&ann.token).is_none());
+        assert_eq!(table.find_session(&bob.token).unwrap().user, "bob");
+        assert!(table.find_session("").is_none());
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 ///
 /// A page of somebody else may have its name point at this machine (DNS rebinding): then `Host` is that name.
 pub(crate) async fn gate(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
-    let mut response = match check(request.headers(), desk.address.port()) {
+    let mut response = match check_host(request.headers(), desk.address.port()) {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     };
@@ -25,7 +25,7 @@ pub(crate) async fn gate(State(desk): State<Arc<Desk>>, request: Request, next: 
     response
 }
 
-fn check(headers: &HeaderMap, port: u16) -> Result<(), Refusal> {
+fn check_host(headers: &HeaderMap, port: u16) -> Result<(), Refusal> {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
     let host = text(header::HOST).unwrap_or_default();
@@ -63,7 +63,7 @@ mod tests {
         for (name, value) in pairs {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
         }
-        check(&headers, 8080).is_ok()
+        check_host(&headers, 8080).is_ok()
     }
 
     /// A page elsewhere whose name points at this machine could read cases in the browser of an analyst.

@@ -108,14 +108,14 @@ async fn listen(
         .fallback(page::page)
         .layer(axum::middleware::from_fn_with_state(desk, gate::gate));
     sink(DeskEvent::Listening(address));
-    let stopped = async {
+    let stop_signal = async {
         while !stop.load(Ordering::Relaxed) {
             tokio::time::sleep(LOOK).await;
         }
     };
     tokio::select! {
         served = async { axum::serve(listener, router).await } => served.map_err(bind),
-        () = stopped => Ok(()),
+        () = stop_signal => Ok(()),
     }
 }
 

@@ -19,7 +19,7 @@ use unitape_watch::scenarios;
 
 pub(crate) struct Library {
     options: DeskOptions,
-    sink: Arc<dyn Fn(DeskEvent<'_>) + Send + Sync>,
+    event_sink: Arc<dyn Fn(DeskEvent<'_>) + Send + Sync>,
     /// Why alerts do not become cases, if they do not.
     ingest_trouble: Mutex<Option<String>>,
 }
@@ -33,7 +33,7 @@ impl Library {
         UserFile::load(&options.users)?;
         CaseStore::open_or_create(&options.cases)?;
         EvidenceTape::open(&options.tape, ReadOptions::default())?;
-        Ok(Self { options: options.clone(), sink, ingest_trouble: Mutex::default() })
+        Ok(Self { options: options.clone(), event_sink: sink, ingest_trouble: Mutex::default() })
     }
 
     /// Makes cases of alerts until `is_stopped`. What goes wrong is reported, shown on the page, and tried again: the desk shows the
@@ -53,12 +53,12 @@ impl Library {
                 .and_then(|mut store| ingest(&mut store, &options, |_| Ok::<(), unitape_case::Error>(())));
             if let Err(error) = ingested {
                 let text = format!("alerts do not become cases: {error}");
-                let is_new = self.trouble().replace(text.clone()).as_deref() != Some(&*text);
+                let is_new = self.lock_trouble().replace(text.clone()).as_deref() != Some(&*text);
                 if is_new {
                     self.tell(&text);
                 }
-                let until = std::time::Instant::now() + RETRY;
-                while std::time::Instant::now() < until && !is_stopped() {
+                let retry_until = std::time::Instant::now() + RETRY;
+                while std::time::Instant::now() < retry_until && !is_stopped() {
                     std::thread::sleep(Duration::from_millis(50));
                 }
             }
@@ -67,14 +67,14 @@ impl Library {
     }
 
     pub fn tell(&self, text: &str) {
-        (self.sink)(DeskEvent::Trouble(text));
+        (self.event_sink)(DeskEvent::Trouble(text));
     }
 
     /// Returns the account of a user who knows the password, and its stamp.
     pub fn authenticate(&self, user: &str, password: &str) -> Result<(Account, AccountStamp), UserError> {
         let users = UserFile::load(&self.options.users)?;
         let account = users.authenticate(user, password)?;
-        let stamp = users.stamp(user).ok_or_else(|| UserError::Disabled { name: user.to_owned() })?;
+        let stamp = users.account_stamp(user).ok_or_else(|| UserError::Disabled { name: user.to_owned() })?;
         Ok((account, stamp))
     }
 
@@ -87,14 +87,14 @@ impl Library {
     /// Returns the account of a session, if it may be used now and has the stamp that it had at the log-in.
     pub fn session_account(&self, user: &str, stamp: AccountStamp) -> Result<Option<Account>, UserError> {
         let users = UserFile::load(&self.options.users)?;
-        if users.stamp(user) != Some(stamp) {
+        if users.account_stamp(user) != Some(stamp) {
             return Ok(None);
         }
         Ok(users.accounts().find(|account| account.name == user))
     }
 
     pub fn status(&self) -> Result<Value, unitape_case::Error> {
-        let store = self.store()?;
+        let store = self.open_store()?;
         let mut cases = serde_json::Map::new();
         for state in CaseState::ALL {
             let mut count = 0u64;
@@ -113,11 +113,11 @@ impl Library {
                 cases.insert(state.name().to_owned(), count.into());
             }
         }
-        Ok(json!({ "cases": cases, "alerts": { "note": *self.trouble() } }))
+        Ok(json!({ "cases": cases, "alerts": { "note": *self.lock_trouble() } }))
     }
 
     pub fn cases(&self, filter: &CaseFilter) -> Result<Value, unitape_case::Error> {
-        let page = self.store()?.cases(filter)?;
+        let page = self.open_store()?.cases(filter)?;
         Ok(json!({
             "cases": page.cases.iter().map(case_json).collect::<Vec<_>>(),
             "next": page.next.map(|next| next.to_string()),
@@ -126,7 +126,7 @@ impl Library {
 
     /// Returns all that the page shows of a case, and what `actor` may do.
     pub fn case(&self, id: u64, actor: &Actor) -> Result<Value, unitape_case::Error> {
-        let store = self.store()?;
+        let store = self.open_store()?;
         let case = store.case(id)?;
         let alerts = store.alerts(id, ALERTS_MAX)?;
         let mut tape = EvidenceTape::open(&self.options.tape, ReadOptions::default())?;
@@ -165,7 +165,7 @@ impl Library {
 
     /// Returns the picture of the book around the first alert of a case.
     pub fn picture(&self, id: u64) -> Result<Picture, unitape_case::Error> {
-        let store = self.store()?;
+        let store = self.open_store()?;
         let alert = store.alerts(id, 1)?.into_iter().next();
         let alert = alert.ok_or(unitape_case::Error::UnknownCase(id))?;
         let mut tape = EvidenceTape::open(&self.options.tape, ReadOptions::default())?;
@@ -175,15 +175,20 @@ impl Library {
     }
 
     /// Does what an actor asks for.
-    pub fn act(&self, id: u64, actor: &Actor, command: &CaseCommand) -> Result<(), unitape_case::Error> {
-        act(&mut self.store()?, id, actor, command, now()).map(drop)
+    pub fn act_on_case(
+        &self,
+        id: u64,
+        actor: &Actor,
+        command: &CaseCommand,
+    ) -> Result<(), unitape_case::Error> {
+        act(&mut self.open_store()?, id, actor, command, now()).map(drop)
     }
 
-    fn store(&self) -> Result<CaseStore, unitape_case::Error> {
+    fn open_store(&self) -> Result<CaseStore, unitape_case::Error> {
         CaseStore::open(&self.options.cases)
     }
 
-    fn trouble(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+    fn lock_trouble(&self) -> std::sync::MutexGuard<'_, Option<String>> {
         self.ingest_trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -303,7 +308,7 @@ pub(crate) mod tests {
             let (person, role) = (name.to_string(), Role::Analyst);
             let account =
                 Account { name: name.to_string(), person, role, parties: Vec::new(), is_disabled: false };
-            UserFile::add(&path, &account, "correct horse").unwrap();
+            UserFile::add_account(&path, &account, "correct horse").unwrap();
         }
         path
     }
@@ -321,7 +326,7 @@ pub(crate) mod tests {
                 users: users.clone(),
                 listen: ([127, 0, 0, 1], 0).into(),
             },
-            sink: Arc::new(|_| {}),
+            event_sink: Arc::new(|_| {}),
             ingest_trouble: Mutex::default(),
         };
         let log_in = |user: &str, password: &str| library.authenticate(user, password).unwrap().1;
@@ -331,7 +336,7 @@ pub(crate) mod tests {
         UserFile::set_password(&users, "ann", "battery staple").unwrap();
         assert!(!is_known("ann", ann) && is_known("bob", bob));
         assert!(is_known("ann", log_in("ann", "battery staple")));
-        UserFile::disable(&users, "bob").unwrap();
+        UserFile::disable_account(&users, "bob").unwrap();
         assert!(!is_known("bob", bob));
     }
 }

@@ -104,11 +104,11 @@ pub(crate) struct BlockHeader {
 impl BlockHeader {
     /// Returns the layout of the block's frames.
     pub fn layout(&self) -> &'static EventKindLayout {
-        EventKindLayout::find(self.kind, self.fixed_bytes).expect("checked when made")
+        EventKindLayout::find_layout(self.kind, self.fixed_bytes).expect("checked when made")
     }
 
     /// Returns the size of the chunk of a class.
-    pub fn part(&self, class: FieldClass) -> ChunkSize {
+    pub fn chunk_size(&self, class: FieldClass) -> ChunkSize {
         self.parts[class.index()]
     }
 
@@ -119,7 +119,7 @@ impl BlockHeader {
 
     /// Makes the binding of a block header in this file.
     pub fn binding(keys: &StoreKeys, file: &FileId, number: u32) -> Binding {
-        Binding::new(Piece::BlockHeader, keys.store).file(file).number(number.into())
+        Binding::new(Piece::BlockHeader, keys.store).file(file).bind_number(number.into())
     }
 
     /// Writes the bytes of the header as they are before the seal.
@@ -160,7 +160,7 @@ impl BlockHeader {
         let kind =
             EventKind::from_u8(b[12]).filter(|k| !k.is_meta()).ok_or("a block of a kind we do not know")?;
         let fixed_bytes = u16_at(14);
-        let plan = EventKindLayout::find(kind, fixed_bytes)
+        let plan = EventKindLayout::find_layout(kind, fixed_bytes)
             .ok_or("a block of frames of another length than its kind has")?;
         let this = Self {
             bytes: u32_at(0),
@@ -183,10 +183,11 @@ impl BlockHeader {
             }),
         };
         let (rows, raw) = (this.rows as usize, this.raw_bytes as usize);
-        let fits = |part: &ChunkSize| part.bytes as usize >= SEAL_BYTES + usize::from(part.columns) * ENTRY;
+        let chunk_fits =
+            |part: &ChunkSize| part.bytes as usize >= SEAL_BYTES + usize::from(part.columns) * ENTRY;
         let sound = (1..=ROWS_MAX).contains(&rows)
             && (START..=BYTES_MAX).contains(&(this.bytes as usize))
-            && this.parts.iter().all(fits)
+            && this.parts.iter().all(chunk_fits)
             && this.end_of(FieldClass::Provenance) == this.bytes as usize
             && raw.is_multiple_of(LINE)
             && (rows * plan.fixed..=RAW_MAX).contains(&raw)
@@ -233,8 +234,8 @@ impl BlockRows {
     }
 
     fn frame(&self, row: usize) -> &[u8] {
-        let end = self.starts.get(row + 1).map_or(self.frames.len(), |s| *s as usize);
-        &self.frames[self.starts[row] as usize..end]
+        let row_end = self.starts.get(row + 1).map_or(self.frames.len(), |s| *s as usize);
+        &self.frames[self.starts[row] as usize..row_end]
     }
 }
 
@@ -242,7 +243,7 @@ impl BlockRows {
 #[derive(Debug)]
 pub(crate) struct BlockSealer<'a> {
     pub keys: &'a StoreKeys,
-    pub leaves: LeafKeys<'a>,
+    pub leaf_keys: LeafKeys<'a>,
     /// Keys of days, those included that this seal has drawn.
     pub days: DayKeys,
     pub random: &'a dyn Randomness,
@@ -251,7 +252,7 @@ pub(crate) struct BlockSealer<'a> {
 /// Where a block stands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockPlace {
-    pub file: FileId,
+    pub file_id: FileId,
     pub instrument: InstrumentId,
     pub stripe: u32,
     pub number: u32,
@@ -277,17 +278,17 @@ impl Chunk {
     }
 
     /// Writes `values` as a column.
-    fn column(&mut self, encoder: &mut ColumnEncoder, column: u16, spec: ColumnSpec, values: &[u64]) {
-        let start = self.body.len();
+    fn write_column(&mut self, encoder: &mut ColumnEncoder, column: u16, spec: ColumnSpec, values: &[u64]) {
+        let column_start = self.body.len();
         let encoding = encoder.encode(values, spec, &mut self.body);
-        self.entry(column, spec.width, encoding, start);
+        self.entry(column, spec.width, encoding, column_start);
     }
 
     /// Writes bytes of all rows as a column.
-    fn stream(&mut self, column: u16, bytes: &[u8]) {
-        let start = self.body.len();
+    fn write_stream(&mut self, column: u16, bytes: &[u8]) {
+        let column_start = self.body.len();
         self.body.extend_from_slice(bytes);
-        self.entry(column, 1, 0, start);
+        self.entry(column, 1, 0, column_start);
     }
 }
 
@@ -320,19 +321,20 @@ impl BlockEncoder {
         sealer: &mut BlockSealer<'_>,
         out: &mut Vec<u8>,
     ) -> Result<BlockHeader> {
-        let header = self.fill(schema, block_place, rows);
-        let start = out.len();
-        out.resize(start + START, 0);
+        let header = self.fill_chunks(schema, block_place, rows);
+        let block_start = out.len();
+        out.resize(block_start + START, 0);
         for class in FieldClass::ALL {
             let leaf = Leaf {
-                day: block_place.file.day,
-                schema: block_place.file.schema,
+                day: block_place.file_id.day,
+                schema: block_place.file_id.schema,
                 instrument: block_place.instrument,
                 class,
             };
-            let cipher = sealer.leaves.open_or_draw(leaf, &mut sealer.days, sealer.random)?;
-            let binding =
-                Binding::new(Piece::Chunk, sealer.keys.store).file(&block_place.file).chunk(&header, class);
+            let cipher = sealer.leaf_keys.open_or_draw(leaf, &mut sealer.days, sealer.random)?;
+            let binding = Binding::new(Piece::Chunk, sealer.keys.store)
+                .file(&block_place.file_id)
+                .chunk(&header, class);
             let chunk = &self.chunks[class.index()];
             self.plaintext.clear();
             self.plaintext.extend_from_slice(&chunk.table);
@@ -340,11 +342,11 @@ impl BlockEncoder {
             cipher.seal(sealer.random, binding.bytes(), &self.plaintext, out)?;
         }
         self.plaintext.clear();
-        let binding = BlockHeader::binding(sealer.keys, &block_place.file, block_place.number);
+        let binding = BlockHeader::binding(sealer.keys, &block_place.file_id, block_place.number);
         sealer.keys.index.seal(sealer.random, binding.bytes(), &header.encode(), &mut self.plaintext)?;
-        out[start..start + 4].copy_from_slice(&MAGIC);
-        out[start + 4..start + CLEAR].copy_from_slice(&header.bytes.to_le_bytes());
-        out[start + CLEAR..start + START].copy_from_slice(&self.plaintext);
+        out[block_start..block_start + 4].copy_from_slice(&MAGIC);
+        out[block_start + 4..block_start + CLEAR].copy_from_slice(&header.bytes.to_le_bytes());
+        out[block_start + CLEAR..block_start + START].copy_from_slice(&self.plaintext);
         Ok(header)
     }
 
@@ -357,7 +359,7 @@ impl BlockEncoder {
         rows: &BlockRows,
         out: &mut Vec<u8>,
     ) -> BlockHeader {
-        let header = self.fill(schema, block_place, rows);
+        let header = self.fill_chunks(schema, block_place, rows);
         out.extend_from_slice(&header.encode());
         for chunk in &self.chunks {
             out.extend_from_slice(&chunk.table);
@@ -367,7 +369,12 @@ impl BlockEncoder {
     }
 
     /// Makes the plain chunks of the block, and its header.
-    fn fill(&mut self, schema: &EventSchema, block_place: &BlockPlace, rows: &BlockRows) -> BlockHeader {
+    fn fill_chunks(
+        &mut self,
+        schema: &EventSchema,
+        block_place: &BlockPlace,
+        rows: &BlockRows,
+    ) -> BlockHeader {
         assert!((1..=ROWS_MAX).contains(&rows.len()), "1 to 65,536 rows are a block");
         let (n, plan) = (rows.len(), EventKindLayout::for_schema(schema));
         for chunk in &mut self.chunks {
@@ -378,29 +385,29 @@ impl BlockEncoder {
         self.lengths.iter_mut().for_each(Vec::clear);
         for r in 0..n {
             let [market, identity] = &mut self.tails;
-            let before = [market.len(), identity.len()];
+            let old_lengths = [market.len(), identity.len()];
             split_tail(rows.frame(r), plan, market, identity);
-            self.lengths[0].push((market.len() - before[0]) as u64);
-            self.lengths[1].push((identity.len() - before[1]) as u64);
+            self.lengths[0].push((market.len() - old_lengths[0]) as u64);
+            self.lengths[1].push((identity.len() - old_lengths[1]) as u64);
         }
         let number = |width| ColumnSpec { width, null_value: None, text: false };
         let Self { encoder, values, lengths, tails, .. } = self;
         let [market, identity, provenance] = &mut self.chunks;
-        market.column(encoder, special::ORDINAL, number(8), &rows.ordinals);
-        market.column(encoder, special::MARKET_BYTES, number(4), &lengths[0]);
-        market.stream(special::MARKET_TAIL, &tails[0]);
+        market.write_column(encoder, special::ORDINAL, number(8), &rows.ordinals);
+        market.write_column(encoder, special::MARKET_BYTES, number(4), &lengths[0]);
+        market.write_stream(special::MARKET_TAIL, &tails[0]);
         values.clear();
         values.extend((0..n).map(|r| ((rows.frame(r).len() - plan.fixed) / LINE) as u64));
-        identity.column(encoder, special::LINES, number(2), values);
-        identity.column(encoder, special::IDENTITY_BYTES, number(4), &lengths[1]);
-        identity.stream(special::IDENTITY_TAIL, &tails[1]);
+        identity.write_column(encoder, special::LINES, number(2), values);
+        identity.write_column(encoder, special::IDENTITY_BYTES, number(4), &lengths[1]);
+        identity.write_stream(special::IDENTITY_TAIL, &tails[1]);
         values.clear();
         let position_gap = |(p, o): (&Position, &u64)| (p.0 / LINE as u64).wrapping_sub(*o);
         values.extend(rows.positions.iter().zip(&rows.ordinals).map(position_gap));
-        provenance.column(encoder, special::BEHIND, number(8), values);
+        provenance.write_column(encoder, special::BEHIND, number(8), values);
         values.clear();
         values.extend((0..n).map(|r| u64::from(FrameHeader::read(rows.frame(r)).flags())));
-        provenance.column(encoder, special::FLAGS, number(1), values);
+        provenance.write_column(encoder, special::FLAGS, number(1), values);
 
         self.matrix.clear();
         self.matrix.resize(plan.cells.len() * n, 0);
@@ -408,13 +415,13 @@ impl BlockEncoder {
             for (c, cell) in plan.cells.iter().enumerate() {
                 let column = &mut self.matrix[c * n..][..n];
                 for (r, v) in column.iter_mut().enumerate().skip(tile).take(TILE) {
-                    *v = cell.read(&rows.frames[rows.starts[r] as usize..]);
+                    *v = cell.read_value(&rows.frames[rows.starts[r] as usize..]);
                 }
             }
         }
         for (column, cell) in self.matrix.chunks_exact(n).zip(&plan.cells) {
             let chunk = &mut self.chunks[cell.class.index()];
-            chunk.column(&mut self.encoder, cell.offset, cell.nature, column);
+            chunk.write_column(&mut self.encoder, cell.offset, cell.nature, column);
         }
         // The event time is the first cell.
         let times = || self.matrix[..n].iter().map(|t| UnixNanos(*t as i64));
@@ -464,11 +471,11 @@ fn split_tail(frame: &[u8], plan: &EventKindLayout, market: &mut Vec<u8>, identi
         }
     }
     if !runs.iter().any(|(class, _)| *class == FieldClass::Market) {
-        return identity.extend_from_slice(trimmed(tail));
+        return identity.extend_from_slice(trim_zeros(tail));
     }
-    let rest = trimmed(&frame[end..]);
+    let tail_bytes = trim_zeros(&frame[end..]);
     if let [(_, end)] = runs[..]
-        && rest.is_empty()
+        && tail_bytes.is_empty()
     {
         return market.extend_from_slice(&frame[plan.fixed..end]);
     }
@@ -477,21 +484,21 @@ fn split_tail(frame: &[u8], plan: &EventKindLayout, market: &mut Vec<u8>, identi
     if !begins_with_market {
         put_varint(identity, 0);
     }
-    let mut start = plan.fixed;
+    let mut tail_start = plan.fixed;
     for (_, end) in &runs {
-        put_varint(identity, (end - start) as u64);
-        start = *end;
+        put_varint(identity, (end - tail_start) as u64);
+        tail_start = *end;
     }
-    start = plan.fixed;
+    tail_start = plan.fixed;
     for (class, end) in runs {
         let out = if class == FieldClass::Market { &mut *market } else { &mut *identity };
-        out.extend_from_slice(&frame[start..end]);
-        start = end;
+        out.extend_from_slice(&frame[tail_start..end]);
+        tail_start = end;
     }
-    identity.extend_from_slice(rest);
+    identity.extend_from_slice(tail_bytes);
 }
 
 /// Cuts the zeros at the end.
-fn trimmed(bytes: &[u8]) -> &[u8] {
+fn trim_zeros(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1)]
 }

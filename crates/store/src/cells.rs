@@ -30,7 +30,7 @@ pub(crate) struct FrameCell {
 impl FrameCell {
     /// Reads the value of this cell from `frame`.
     #[inline]
-    pub fn read(&self, frame: &[u8]) -> u64 {
+    pub fn read_value(&self, frame: &[u8]) -> u64 {
         let (offset, n) = (usize::from(self.offset), usize::from(self.nature.width));
         match n {
             8 => u64::from_le_bytes(frame[offset..offset + 8].try_into().expect("eight bytes")),
@@ -72,38 +72,39 @@ pub(crate) struct EventKindLayout {
 impl EventKindLayout {
     /// Finds the layout of frames of `kind` whose fixed part has `fixed_bytes` bytes. Each layout of a kind has another
     /// length.
-    pub fn find(kind: EventKind, fixed_bytes: u16) -> Option<&'static Self> {
+    pub fn find_layout(kind: EventKind, fixed_bytes: u16) -> Option<&'static Self> {
         static PLANS: OnceLock<Vec<Vec<EventKindLayout>>> = OnceLock::new();
         let all = PLANS.get_or_init(|| {
-            let mut all: Vec<Vec<EventKindLayout>> =
+            let mut layouts: Vec<Vec<EventKindLayout>> =
                 (0..=EventKind::NUMBER_MAX).map(|_| Vec::new()).collect();
-            EventSchema::all().for_each(|schema| all[schema.kind as usize].push(Self::make(schema)));
-            all
+            EventSchema::all()
+                .for_each(|schema| layouts[schema.kind as usize].push(Self::from_schema(schema)));
+            layouts
         });
         all[kind as usize].iter().find(|plan| plan.fixed == usize::from(fixed_bytes))
     }
 
     /// Returns the layout of the frames of a schema.
     pub fn for_schema(schema: &EventSchema) -> &'static Self {
-        Self::find(schema.kind, schema.fixed_bytes).expect("every layout has a plan")
+        Self::find_layout(schema.kind, schema.fixed_bytes).expect("every layout has a plan")
     }
 
-    fn make(schema: &EventSchema) -> Self {
+    fn from_schema(schema: &EventSchema) -> Self {
         let (fixed, kind) = (usize::from(schema.fixed_bytes), schema.kind);
         let class = |field| FieldClass::for_event_field(kind, field);
         let market_tag = |field: &EventField| class(*field) == FieldClass::Market;
         let mut cells = vec![
-            cell(at::TS_EVENT, 8, None, FieldClass::Market),
-            cell(at::SOURCE, 4, None, FieldClass::Provenance),
-            cell(at::OFFSET, 4, None, FieldClass::Provenance),
+            make_cell(at::TS_EVENT, 8, None, FieldClass::Market),
+            make_cell(at::SOURCE, 4, None, FieldClass::Provenance),
+            make_cell(at::OFFSET, 4, None, FieldClass::Provenance),
             FrameCell {
                 signed: true,
-                ..cell(at::RECV_DELTA, 4, Some(i64::from(RECV_NONE) as u64), class(EventField::TsRecv))
+                ..make_cell(at::RECV_DELTA, 4, Some(i64::from(RECV_NONE) as u64), class(EventField::TsRecv))
             },
-            cell(at::SEQUENCE, 4, Some(SEQ_NONE.into()), class(EventField::SrcSeq)),
+            make_cell(at::SEQUENCE, 4, Some(SEQ_NONE.into()), class(EventField::SrcSeq)),
         ];
         if kind.has_layouts() {
-            cells.push(cell(at::KIND_A, 1, None, FieldClass::Market));
+            cells.push(make_cell(at::KIND_A, 1, None, FieldClass::Market));
         }
         let (mut ids, mut lists, mut instruments) = (Vec::new(), Vec::new(), None);
         for spec in schema.fields {
@@ -120,8 +121,8 @@ impl EventKindLayout {
                 while n > 0 {
                     let width = n.min(8);
                     let cell_null = null_value.filter(|_| all <= 8);
-                    let made = cell(offset, width, cell_null, class(spec.field));
-                    cells.push(FrameCell { nature: ColumnSpec { text, ..made.nature }, ..made });
+                    let frame_cell = make_cell(offset, width, cell_null, class(spec.field));
+                    cells.push(FrameCell { nature: ColumnSpec { text, ..frame_cell.nature }, ..frame_cell });
                     (offset, n) = (offset + width, n - width);
                 }
             }
@@ -136,7 +137,10 @@ impl EventKindLayout {
                 | FieldLayout::DecimalNarrow { exp_offset, .. }
                 | FieldLayout::Amount { exp_offset, .. } => {
                     let empty = u64::from(EXP_NONE as u8);
-                    cells.push(FrameCell { empty, ..cell(exp_offset.into(), 1, None, class(spec.field)) });
+                    cells.push(FrameCell {
+                        empty,
+                        ..make_cell(exp_offset.into(), 1, None, class(spec.field))
+                    });
                 }
                 FieldLayout::Syms { dict } | FieldLayout::SymExt { dict } => {
                     lists.push((spec.field as u16, dict));
@@ -174,13 +178,13 @@ impl EventKindLayout {
                 .collect(),
             empty: vec![0; fixed],
         };
-        let mut end = at::TS_EVENT;
+        let mut slot_end = at::TS_EVENT;
         for c in cells {
-            plan.gap(&mut end, c.offset.into());
-            end += usize::from(c.nature.width);
+            plan.add_gap_cells(&mut slot_end, c.offset.into());
+            slot_end += usize::from(c.nature.width);
             plan.cells.push(c);
         }
-        plan.gap(&mut end, fixed);
+        plan.add_gap_cells(&mut slot_end, fixed);
         for cell in &plan.cells {
             let (cell_offset, n) = (usize::from(cell.offset), usize::from(cell.nature.width));
             plan.empty[cell_offset..cell_offset + n].copy_from_slice(&cell.empty.to_le_bytes()[..n]);
@@ -189,10 +193,10 @@ impl EventKindLayout {
     }
 
     /// Adds cells for the bytes between slots. A foreign writer may have put anything there, so no reader may see it.
-    fn gap(&mut self, end: &mut usize, to: usize) {
+    fn add_gap_cells(&mut self, end: &mut usize, to: usize) {
         while *end < to {
             let width = (to - *end).min(8);
-            self.cells.push(cell(*end, width, None, FieldClass::Identity));
+            self.cells.push(make_cell(*end, width, None, FieldClass::Identity));
             *end += width;
         }
     }
@@ -235,9 +239,9 @@ impl EventKindLayout {
             }
         }
         if !self.lists.is_empty() && FrameHeader::read(frame).flags() & flags::EXT != 0 {
-            let mut rest = self.fixed;
-            while let Some((tag, range)) = extension_entry(frame, rest) {
-                rest = range.end;
+            let mut bytes_left = self.fixed;
+            while let Some((tag, range)) = extension_entry(frame, bytes_left) {
+                bytes_left = range.end;
                 let Some(&(_, dict)) = self.lists.iter().find(|(t, _)| *t == tag) else { continue };
                 if range.len() % 4 != 0 {
                     return Err("a list of ids that is cut short".into());
@@ -256,9 +260,9 @@ impl EventKindLayout {
         else {
             return false;
         };
-        let mut rest = self.fixed;
-        while let Some((tag, range)) = extension_entry(frame, rest) {
-            rest = range.end;
+        let mut bytes_left = self.fixed;
+        while let Some((tag, range)) = extension_entry(frame, bytes_left) {
+            bytes_left = range.end;
             let id = |b: &[u8]| InstrumentId(u32::from_le_bytes(b.try_into().expect("four bytes")));
             // As readers do: the first entry of a tag is the field.
             if tag == list {
@@ -269,7 +273,7 @@ impl EventKindLayout {
     }
 }
 
-fn cell(offset: usize, width: usize, null_value: Option<u64>, class: FieldClass) -> FrameCell {
+fn make_cell(offset: usize, width: usize, null_value: Option<u64>, class: FieldClass) -> FrameCell {
     FrameCell {
         offset: offset as u16,
         nature: ColumnSpec { width: width as u8, null_value, text: false },
@@ -319,14 +323,14 @@ mod tests {
     fn a_cell_reads_its_bytes() {
         let frame: Vec<u8> = (0..64u8).map(|b| b.wrapping_mul(3).wrapping_add(100)).collect();
         for width in 1..=8 {
-            let c = cell(40, width, None, FieldClass::Market);
+            let c = make_cell(40, width, None, FieldClass::Market);
             let mut want = [0; 8];
             want[..width].copy_from_slice(&frame[40..40 + width]);
-            assert_eq!(c.read(&frame), u64::from_le_bytes(want), "{width}");
+            assert_eq!(c.read_value(&frame), u64::from_le_bytes(want), "{width}");
         }
-        let signed = FrameCell { signed: true, ..cell(40, 4, None, FieldClass::Market) };
+        let signed = FrameCell { signed: true, ..make_cell(40, 4, None, FieldClass::Market) };
         let want = i32::from_le_bytes(frame[40..44].try_into().unwrap());
-        assert_eq!(signed.read(&frame), i64::from(want) as u64);
+        assert_eq!(signed.read_value(&frame), i64::from(want) as u64);
     }
 
     #[test]

@@ -49,12 +49,12 @@ pub(crate) struct ColumnSpec {
 /// Encodes columns; keeps its memory.
 #[derive(Debug, Default)]
 pub(crate) struct ColumnEncoder {
-    values: Vec<u64>,
+    cell_values: Vec<u64>,
     units: Vec<u64>,
     best: Vec<u64>,
     steps: Vec<u64>,
     is_none: Vec<bool>,
-    ranks: FxHashMap<u64, u64>,
+    rank_by_value: FxHashMap<u64, u64>,
     table: Vec<u64>,
 }
 
@@ -71,19 +71,19 @@ impl ColumnEncoder {
     /// Appends `values` to `out` in the smallest encoding. Returns the encoding byte.
     pub fn encode(&mut self, values: &[u64], nature: ColumnSpec, out: &mut Vec<u8>) -> u8 {
         debug_assert!((1..=ROWS_MAX).contains(&values.len()));
-        let first = values[0];
-        if values.iter().all(|v| *v == first) {
-            put_varint(out, first);
+        let first_value = values[0];
+        if values.iter().all(|v| *v == first_value) {
+            put_varint(out, first_value);
             return CONSTANT;
         }
-        self.values.clear();
-        self.values.extend_from_slice(values);
+        self.cell_values.clear();
+        self.cell_values.extend_from_slice(values);
         let null_value = nature.null_value.filter(|candidate| values.contains(candidate));
         self.fill_nones(null_value);
-        let mut best_encoding = self.measure(nature, false);
+        let mut best_encoding = self.measure_cost(nature, false);
         std::mem::swap(&mut self.units, &mut self.best);
         if nature.text {
-            let swapped_encoding = self.measure(nature, true);
+            let swapped_encoding = self.measure_cost(nature, true);
             if swapped_encoding.bytes < best_encoding.bytes {
                 best_encoding = swapped_encoding;
                 std::mem::swap(&mut self.units, &mut self.best);
@@ -114,22 +114,22 @@ impl ColumnEncoder {
     fn fill_nones(&mut self, null_value: Option<u64>) {
         self.is_none.clear();
         let Some(null) = null_value else { return };
-        self.is_none.extend(self.values.iter().map(|v| *v == null));
-        let mut before = self.values.iter().copied().find(|v| *v != null).unwrap_or(0);
-        for (v, is_none) in self.values.iter_mut().zip(&self.is_none) {
+        self.is_none.extend(self.cell_values.iter().map(|v| *v == null));
+        let mut previous_value = self.cell_values.iter().copied().find(|v| *v != null).unwrap_or(0);
+        for (v, is_none) in self.cell_values.iter_mut().zip(&self.is_none) {
             if *is_none {
-                *v = before;
+                *v = previous_value;
             }
-            before = *v;
+            previous_value = *v;
         }
     }
 
     /// Computes the cost of reference and delta encoding. Leaves the units in `self.units`.
-    fn measure(&mut self, nature: ColumnSpec, swapped: bool) -> ColumnEncoding {
-        let to_signed = |v: u64| if swapped { swap(v, nature.width) } else { v } as i64;
-        let min = self.values.iter().map(|v| to_signed(*v)).min().expect("a value at least");
+    fn measure_cost(&mut self, nature: ColumnSpec, swapped: bool) -> ColumnEncoding {
+        let to_signed = |v: u64| if swapped { swap_bytes(v, nature.width) } else { v } as i64;
+        let min = self.cell_values.iter().map(|v| to_signed(*v)).min().expect("a value at least");
         let mut unit = 0u64;
-        for v in &self.values {
+        for v in &self.cell_values {
             let d = to_signed(*v).wrapping_sub(min) as u64;
             if unit == 1 {
                 break;
@@ -141,8 +141,10 @@ impl ColumnEncoder {
         let unit = unit.max(1);
         self.units.clear();
         match unit {
-            1 => self.units.extend(self.values.iter().map(|v| to_signed(*v).wrapping_sub(min) as u64)),
-            _ => self.units.extend(self.values.iter().map(|v| to_signed(*v).wrapping_sub(min) as u64 / unit)),
+            1 => self.units.extend(self.cell_values.iter().map(|v| to_signed(*v).wrapping_sub(min) as u64)),
+            _ => self
+                .units
+                .extend(self.cell_values.iter().map(|v| to_signed(*v).wrapping_sub(min) as u64 / unit)),
         }
         let (mut reference, mut delta) = (16, 16);
         for u in self.units.chunks(VECTOR) {
@@ -160,20 +162,20 @@ impl ColumnEncoder {
 
     /// Returns whether a dictionary is smaller than `bytes`. Leaves its sorted values in `self.table`.
     fn fits_dictionary(&mut self, values: &[u64], bytes: usize) -> bool {
-        self.ranks.clear();
-        let most = DISTINCT_MAX.min(values.len() / 2);
-        let mut last = None;
+        self.rank_by_value.clear();
+        let distinct_max = DISTINCT_MAX.min(values.len() / 2);
+        let mut last_value = None;
         for v in values {
-            if last != Some(*v) {
-                last = Some(*v);
-                self.ranks.insert(*v, 0);
-                if self.ranks.len() > most {
+            if last_value != Some(*v) {
+                last_value = Some(*v);
+                self.rank_by_value.insert(*v, 0);
+                if self.rank_by_value.len() > distinct_max {
                     return false;
                 }
             }
         }
         self.table.clear();
-        self.table.extend(self.ranks.keys());
+        self.table.extend(self.rank_by_value.keys());
         self.table.sort_unstable();
         let mut cost = 4;
         for (i, v) in self.table.iter().enumerate() {
@@ -186,14 +188,14 @@ impl ColumnEncoder {
 
     fn write_dictionary(&mut self, values: &[u64], out: &mut Vec<u8>) -> u8 {
         put_varint(out, self.table.len() as u64);
-        let mut before = 0;
+        let mut previous_value = 0;
         for (rank, v) in self.table.iter().enumerate() {
-            put_varint(out, v - before);
-            before = *v;
-            self.ranks.insert(*v, rank as u64);
+            put_varint(out, v - previous_value);
+            previous_value = *v;
+            self.rank_by_value.insert(*v, rank as u64);
         }
         self.units.clear();
-        self.units.extend(values.iter().map(|v| self.ranks[v]));
+        self.units.extend(values.iter().map(|v| self.rank_by_value[v]));
         for u in self.units.chunks(VECTOR) {
             write_vector(out, u, false, &[], &mut self.steps);
         }
@@ -209,9 +211,9 @@ fn write_vector(out: &mut Vec<u8>, u: &[u64], delta: bool, nones: &[bool], steps
         steps.extend(u.windows(2).map(|w| step_of(w).wrapping_sub(least) as u64));
         (u[0], least)
     } else {
-        let first = u.iter().copied().min().expect("a value at least");
-        steps.extend(u.iter().map(|v| v - first));
-        (first, 0)
+        let least_value = u.iter().copied().min().expect("a value at least");
+        steps.extend(u.iter().map(|v| v - least_value));
+        (least_value, 0)
     };
     let width = width_of(steps.iter().fold(0, |all, v| all | v));
     let some = nones.contains(&true);
@@ -233,11 +235,11 @@ pub(crate) struct ColumnReader<'a> {
     /// The block, with [`PAD`] bytes after it.
     bytes: &'a [u8],
     offset: usize,
-    end: usize,
+    values_end: usize,
     encoding: u8,
-    width: u8,
-    min: i64,
-    unit: u64,
+    value_bytes: u8,
+    value_min: i64,
+    value_unit: u64,
     null_value: Option<u64>,
     table: Vec<u64>,
 }
@@ -265,17 +267,17 @@ impl<'a> ColumnReader<'a> {
         let mut this = Self {
             bytes,
             offset: 0,
-            end: range.end,
+            values_end: range.end,
             encoding,
-            width,
-            min: 0,
-            unit: 1,
+            value_bytes: width,
+            value_min: 0,
+            value_unit: 1,
             null_value: None,
             table: Vec::new(),
         };
         table.clear();
         match encoding & !(SWAPPED | NONES) {
-            CONSTANT if encoding == CONSTANT => this.min = varint()? as i64,
+            CONSTANT if encoding == CONSTANT => this.value_min = varint()? as i64,
             DICTIONARY if encoding == DICTIONARY => {
                 let count = varint()?;
                 // Each value occupies a byte at least, so the reservation never exceeds the data.
@@ -289,8 +291,8 @@ impl<'a> ColumnReader<'a> {
                 }
             }
             REFERENCE | DELTA => {
-                this.min = unzigzag(varint()?);
-                this.unit = varint()?;
+                this.value_min = unzigzag(varint()?);
+                this.value_unit = varint()?;
                 if encoding & NONES != 0 {
                     this.null_value = Some(varint()?);
                 }
@@ -304,52 +306,52 @@ impl<'a> ColumnReader<'a> {
 
     /// Returns the value of all rows if the column is constant.
     pub fn constant(&self) -> Option<u64> {
-        (self.encoding == CONSTANT).then_some(self.min as u64)
+        (self.encoding == CONSTANT).then_some(self.value_min as u64)
     }
 
     /// Reads the next vector into `out`. The vector must have as many values as `out`.
     pub fn next(&mut self, out: &mut [u64]) -> Result<(), &'static str> {
         if self.encoding == CONSTANT {
-            out.fill(self.min as u64);
+            out.fill(self.value_min as u64);
             return Ok(());
         }
-        let v = self.vector(out.len())?;
+        let v = self.next_vector(out.len())?;
         match self.encoding & !(SWAPPED | NONES) {
             DICTIONARY => {
-                unpack(&self.bytes[v.packed..], v.width, out);
-                let mut inside = true;
+                unpack(&self.bytes[v.packed..], v.bit_width, out);
+                let mut in_frame = true;
                 for x in out.iter_mut() {
-                    let value = self.table.get(v.first.wrapping_add(*x) as usize);
-                    inside &= value.is_some();
+                    let value = self.table.get(v.first_bits.wrapping_add(*x) as usize);
+                    in_frame &= value.is_some();
                     *x = value.copied().unwrap_or(0);
                 }
-                if !inside {
+                if !in_frame {
                     return Err("a place that the dictionary of the column does not have");
                 }
             }
             REFERENCE => {
-                unpack(&self.bytes[v.packed..], v.width, out);
-                let base = (self.min as u64).wrapping_add(v.first.wrapping_mul(self.unit));
-                if self.unit == 1 {
+                unpack(&self.bytes[v.packed..], v.bit_width, out);
+                let base = (self.value_min as u64).wrapping_add(v.first_bits.wrapping_mul(self.value_unit));
+                if self.value_unit == 1 {
                     out.iter_mut().for_each(|x| *x = base.wrapping_add(*x));
                 } else {
-                    out.iter_mut().for_each(|x| *x = base.wrapping_add(x.wrapping_mul(self.unit)));
+                    out.iter_mut().for_each(|x| *x = base.wrapping_add(x.wrapping_mul(self.value_unit)));
                 }
             }
             _ => {
                 let (head, steps) = out.split_first_mut().ok_or("an empty vector")?;
-                unpack(&self.bytes[v.packed..], v.width, steps);
-                *head = (self.min as u64).wrapping_add(v.first.wrapping_mul(self.unit));
+                unpack(&self.bytes[v.packed..], v.bit_width, steps);
+                *head = (self.value_min as u64).wrapping_add(v.first_bits.wrapping_mul(self.value_unit));
                 let mut value = *head;
                 for x in steps {
-                    let step = x.wrapping_add(v.least as u64).wrapping_mul(self.unit);
+                    let step = x.wrapping_add(v.value_min as u64).wrapping_mul(self.value_unit);
                     value = value.wrapping_add(step);
                     *x = value;
                 }
             }
         }
         if self.encoding & SWAPPED != 0 {
-            out.iter_mut().for_each(|x| *x = swap(*x, self.width));
+            out.iter_mut().for_each(|x| *x = swap_bytes(*x, self.value_bytes));
         }
         if let (Some(nones), Some(null)) = (v.nones, self.null_value) {
             let bitmap = &self.bytes[nones..];
@@ -363,16 +365,16 @@ impl<'a> ColumnReader<'a> {
     }
 
     /// Steps over the next vector, of `n` values.
-    pub fn skip(&mut self, n: usize) -> Result<(), &'static str> {
+    pub fn skip_vector(&mut self, n: usize) -> Result<(), &'static str> {
         if self.encoding != CONSTANT {
-            self.vector(n)?;
+            self.next_vector(n)?;
         }
         Ok(())
     }
 
     /// Returns whether all of the chunk has been read.
     pub fn is_at_end(&self) -> bool {
-        self.offset == self.end
+        self.offset == self.values_end
     }
 
     /// Returns the memory of the table.
@@ -381,13 +383,13 @@ impl<'a> ColumnReader<'a> {
     }
 
     /// Reads the head of the next vector and moves past it.
-    fn vector(&mut self, n: usize) -> Result<VectorHeader, &'static str> {
+    fn next_vector(&mut self, n: usize) -> Result<VectorHeader, &'static str> {
         const CUT: &str = "a vector that is cut short";
-        let data = &self.bytes[..self.end];
+        let data = &self.bytes[..self.values_end];
         let head = *data.get(self.offset).ok_or(CUT)?;
         self.offset += 1;
         let width = u32::from(head & !SOME_NONE);
-        let first = take_varint(data, &mut self.offset).ok_or(CUT)?;
+        let first_value = take_varint(data, &mut self.offset).ok_or(CUT)?;
         let delta = self.encoding & !(SWAPPED | NONES) == DELTA;
         let least = if delta { unzigzag(take_varint(data, &mut self.offset).ok_or(CUT)?) } else { 0 };
         let mut nones = None;
@@ -400,24 +402,24 @@ impl<'a> ColumnReader<'a> {
         }
         let packed = self.offset;
         self.offset += packed_bytes(n - usize::from(delta), width);
-        if width > 64 || self.offset > self.end {
+        if width > 64 || self.offset > self.values_end {
             return Err(CUT);
         }
-        Ok(VectorHeader { width, first, least, nones, packed })
+        Ok(VectorHeader { bit_width: width, first_bits: first_value, value_min: least, nones, packed })
     }
 }
 
 struct VectorHeader {
-    width: u32,
-    first: u64,
-    least: i64,
+    bit_width: u32,
+    first_bits: u64,
+    value_min: i64,
     nones: Option<usize>,
     packed: usize,
 }
 
 /// Reverses the order of the low `width` bytes.
 #[inline]
-fn swap(v: u64, width: u8) -> u64 {
+fn swap_bytes(v: u64, width: u8) -> u64 {
     v.swap_bytes() >> (64 - 8 * u32::from(width))
 }
 
@@ -449,7 +451,7 @@ mod tests {
             chunk.next(&mut got).unwrap();
             assert_eq!(got, want, "vector {i}, encoding {encoding:#x}");
             if i % 2 == 0 {
-                skipping.skip(want.len()).unwrap();
+                skipping.skip_vector(want.len()).unwrap();
             } else {
                 skipping.next(&mut got).unwrap();
                 assert_eq!(got, want, "vector {i} behind one that was skipped");

@@ -44,8 +44,8 @@ impl Day {
         if self == Self::UNDATED {
             return (UnixNanos(i64::MIN), UnixNanos(i64::MAX));
         }
-        let start = i64::from(self.0).saturating_mul(DAY_NS);
-        (UnixNanos(start), UnixNanos(start.saturating_add(DAY_NS - 1)))
+        let day_start_ns = i64::from(self.0).saturating_mul(DAY_NS);
+        (UnixNanos(day_start_ns), UnixNanos(day_start_ns.saturating_add(DAY_NS - 1)))
     }
 
     /// Returns whether an event time can fall on this day.

@@ -50,7 +50,7 @@ impl FrameBatch {
     }
 
     /// Makes room for frames of `bytes` bytes in all, and for the keys of `rows`.
-    pub fn reserve(&mut self, bytes: usize, rows: usize) {
+    pub fn reserve_rows(&mut self, bytes: usize, rows: usize) {
         self.arena.reserve(bytes);
         self.keys.reserve(rows);
     }
@@ -87,9 +87,9 @@ impl FrameBatch {
     /// Returns the frame of a key.
     #[inline]
     pub fn frame(&self, key: &FrameKey) -> &[u8] {
-        let start = key.line as usize * LINE;
-        let length = FrameHeader::read(&self.arena[start..]).len_bytes();
-        &self.arena[start..start + length]
+        let frame_start = key.line as usize * LINE;
+        let length = FrameHeader::read(&self.arena[frame_start..]).len_bytes();
+        &self.arena[frame_start..frame_start + length]
     }
 }
 
@@ -118,13 +118,13 @@ impl<'a> OpenBlock<'a> {
     /// with [`PAD`](crate::bits::PAD) bytes after it. Returns `None` if the block is shorter than its header says.
     #[cfg(any(test, feature = "twin"))]
     pub fn from_plain(bytes: &'a [u8], head: &BlockHeader) -> Option<Self> {
-        let mut end = crate::block::HEADER;
+        let mut chunk_end = crate::block::HEADER;
         let parts = head.parts.map(|part| {
-            let start = end;
-            end += (part.bytes as usize).saturating_sub(crate::keys::SEAL_BYTES);
-            Some(start..end)
+            let chunk_start = chunk_end;
+            chunk_end += (part.bytes as usize).saturating_sub(crate::keys::SEAL_BYTES);
+            Some(chunk_start..chunk_end)
         });
-        (end + crate::bits::PAD <= bytes.len()).then_some(Self { bytes, parts })
+        (chunk_end + crate::bits::PAD <= bytes.len()).then_some(Self { bytes, parts })
     }
 
     /// Makes the view of the block for a reader with the key of market data only.
@@ -139,12 +139,12 @@ impl<'a> OpenBlock<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct BlockDecoder {
     tables: Vec<Vec<u64>>,
-    times: Vec<u64>,
+    event_times: Vec<u64>,
     venues: Vec<u64>,
     values: Vec<u64>,
     columns: [Vec<u64>; SPECIAL_MAX],
     starts: Vec<u32>,
-    keep: Vec<bool>,
+    row_is_kept: Vec<bool>,
     template: Vec<u8>,
 }
 
@@ -160,28 +160,28 @@ const FLAGS: usize = 5;
 
 /// A column of a block that is being read.
 struct BlockColumn<'a> {
-    number: u16,
-    width: u8,
+    column_number: u16,
+    value_bytes: u8,
     chunk: ColumnReader<'a>,
     /// Where its values begin, for errors.
-    start: usize,
+    values_start: usize,
 }
 
 impl BlockColumn<'_> {
     fn next(&mut self, out: &mut [u64]) -> Result<(), BlockFault> {
-        self.chunk.next(out).map_err(|reason| BlockFault { offset: self.start, reason })
+        self.chunk.next(out).map_err(|reason| BlockFault { offset: self.values_start, reason })
     }
 
-    fn skip(&mut self, n: usize) -> Result<(), BlockFault> {
-        self.chunk.skip(n).map_err(|reason| BlockFault { offset: self.start, reason })
+    fn skip_values(&mut self, n: usize) -> Result<(), BlockFault> {
+        self.chunk.skip_vector(n).map_err(|reason| BlockFault { offset: self.values_start, reason })
     }
 }
 
 /// The columns of a block that are open.
 #[derive(Default)]
 struct OpenColumns<'a> {
-    special: Vec<BlockColumn<'a>>,
-    cells: Vec<BlockColumn<'a>>,
+    special_columns: Vec<BlockColumn<'a>>,
+    cell_columns: Vec<BlockColumn<'a>>,
     market_tail: Range<usize>,
     identity_tail: Range<usize>,
 }
@@ -206,7 +206,9 @@ impl BlockDecoder {
         let mut columns = OpenColumns::default();
         let result = open(block, head, &mut tables, &mut columns)
             .and_then(|()| self.rows(block, head, &mut columns, wanted, batch));
-        tables.extend(columns.special.into_iter().chain(columns.cells).map(|c| c.chunk.into_table()));
+        tables.extend(
+            columns.special_columns.into_iter().chain(columns.cell_columns).map(|c| c.chunk.into_table()),
+        );
         self.tables = tables;
         if result.is_err() {
             batch.arena.truncate(arena);
@@ -224,12 +226,12 @@ impl BlockDecoder {
     ) -> Result<(), BlockFault> {
         let (mut tables, mut columns) = (std::mem::take(&mut self.tables), OpenColumns::default());
         open(block, head, &mut tables, &mut columns)?;
-        let column = columns.cells.iter_mut().find(|column| column.number == VENUE);
+        let column = columns.cell_columns.iter_mut().find(|column| column.column_number == VENUE);
         let Some(column) = column.filter(|_| head.layout().has_venue) else { return Ok(()) };
-        let mut left = head.rows as usize;
-        while left > 0 {
-            let n = left.min(VECTOR);
-            left -= n;
+        let mut rows_left = head.rows as usize;
+        while rows_left > 0 {
+            let n = rows_left.min(VECTOR);
+            rows_left -= n;
             self.values.resize(n, 0);
             column.next(&mut self.values)?;
             venues.extend(self.values.iter().map(|venue| *venue as u16));
@@ -246,7 +248,8 @@ impl BlockDecoder {
         batch: &mut FrameBatch,
     ) -> Result<(), BlockFault> {
         let (plan, is_whole, bytes) = (head.layout(), block.is_whole(), block.bytes);
-        let OpenColumns { special, cells, market_tail, identity_tail } = columns;
+        let OpenColumns { special_columns: special, cell_columns: cells, market_tail, identity_tail } =
+            columns;
         let (mut market_at, mut identity_at) = (market_tail.start, identity_tail.start);
         self.make_template(plan, head, cells);
         let mut firsts = std::mem::take(&mut self.columns);
@@ -273,12 +276,18 @@ impl BlockDecoder {
                 // The identity part of a tail may be longer than the frame, by the lengths of its runs.
                 let Some(extra) = extra.filter(|extra| (*market..=limit as u64).contains(extra)) else {
                     let length_reason = "a frame of a length that none has";
-                    return Err(BlockFault { offset: special[MARKET_BYTES].start, reason: length_reason });
+                    return Err(BlockFault {
+                        offset: special[MARKET_BYTES].values_start,
+                        reason: length_reason,
+                    });
                 };
                 total += plan.fixed + extra as usize;
                 if total > raw_left {
                     let size_reason = "more than the block says it holds";
-                    return Err(BlockFault { offset: special[MARKET_BYTES].start, reason: size_reason });
+                    return Err(BlockFault {
+                        offset: special[MARKET_BYTES].values_start,
+                        reason: size_reason,
+                    });
                 }
             }
             raw_left -= total;
@@ -290,12 +299,12 @@ impl BlockDecoder {
             for (column, left) in &tails[..if is_whole { 2 } else { 1 }] {
                 if sum(&firsts[*column]).is_none_or(|sum| sum > *left as u64) {
                     let tail_reason = "tails that end before their rows do";
-                    return Err(BlockFault { offset: special[*column].start, reason: tail_reason });
+                    return Err(BlockFault { offset: special[*column].values_start, reason: tail_reason });
                 }
             }
-            if !self.choose(cells, n, wanted)? {
-                for column in cells.iter_mut().filter(|c| !is_looked_at(c.number, wanted)) {
-                    column.skip(n)?;
+            if !self.choose_rows(cells, n, wanted)? {
+                for column in cells.iter_mut().filter(|c| !is_looked_at(c.column_number, wanted)) {
+                    column.skip_values(n)?;
                 }
                 market_at += firsts[MARKET_BYTES].iter().sum::<u64>() as usize;
                 if is_whole {
@@ -315,8 +324,8 @@ impl BlockDecoder {
             }
             let frames = &mut batch.arena[base..];
             for column in cells.iter_mut() {
-                let values = match column.number as usize {
-                    at::TS_EVENT => &self.times,
+                let values = match column.column_number as usize {
+                    at::TS_EVENT => &self.event_times,
                     at::VENUE if wanted.venue.is_some() && plan.has_venue => &self.venues,
                     _ if column.chunk.constant().is_some() => continue,
                     _ => {
@@ -326,15 +335,22 @@ impl BlockDecoder {
                     }
                 };
                 let stride = if even { Some(plan.fixed) } else { None };
-                scatter(frames, stride, &self.starts, column.number.into(), column.width, values);
+                scatter_column(
+                    frames,
+                    stride,
+                    &self.starts,
+                    column.column_number.into(),
+                    column.value_bytes,
+                    values,
+                );
             }
             if head.kind.has_layouts() && !are_of_layout(head, frames, &self.starts) {
                 let layout_reason = "a frame of another layout than its block";
-                return Err(BlockFault { offset: special[ORDINAL].start, reason: layout_reason });
+                return Err(BlockFault { offset: special[ORDINAL].values_start, reason: layout_reason });
             }
             for r in 0..n {
-                let start = self.starts[r] as usize;
-                let end = self.starts.get(r + 1).map_or(total, |next| *next as usize);
+                let frame_start = self.starts[r] as usize;
+                let frame_end = self.starts.get(r + 1).map_or(total, |next| *next as usize);
                 let market = &bytes[market_at..][..firsts[MARKET_BYTES][r] as usize];
                 let (mut identity, mut position, mut bits) = (&[][..], Position(0), 0);
                 if is_whole {
@@ -345,19 +361,23 @@ impl BlockDecoder {
                 } else if !market.is_empty() {
                     bits = flags::EXT;
                 }
-                let header = FrameHeader::new_unstamped(head.kind as u8, bits, ((end - start) / LINE) as u16)
-                    .with_stamp(position);
-                header.write(&mut frames[start..]);
-                if join_tail(&mut frames[start + plan.fixed..end], market, identity).is_none() {
+                let header = FrameHeader::new_unstamped(
+                    head.kind as u8,
+                    bits,
+                    ((frame_end - frame_start) / LINE) as u16,
+                )
+                .with_stamp(position);
+                header.write(&mut frames[frame_start..]);
+                if join_tail(&mut frames[frame_start + plan.fixed..frame_end], market, identity).is_none() {
                     let parts_reason = "two parts of a tail that make no whole";
                     return Err(BlockFault { offset: identity_at, reason: parts_reason });
                 }
                 market_at += market.len();
                 identity_at += identity.len();
-                if self.keep[r] {
-                    let frame = &frames[start..end];
+                if self.row_is_kept[r] {
+                    let frame = &frames[frame_start..frame_end];
                     if wanted.listed.as_ref().is_none_or(|list| plan.lists_instrument(frame, list)) {
-                        let line = ((base + start) / LINE) as u32;
+                        let line = ((base + frame_start) / LINE) as u32;
                         batch.keys.push(FrameKey { ordinal: firsts[ORDINAL][r], position, line });
                     }
                 }
@@ -366,7 +386,10 @@ impl BlockDecoder {
         self.columns = firsts;
         let unread = special.iter().chain(&*cells).find(|c| !c.chunk.is_at_end());
         if let Some(column) = unread {
-            return Err(BlockFault { offset: column.start, reason: "a column that is longer than its rows" });
+            return Err(BlockFault {
+                offset: column.values_start,
+                reason: "a column that is longer than its rows",
+            });
         }
         let is_read = market_at == market_tail.end
             && (!is_whole || (identity_at == identity_tail.end && raw_left == 0));
@@ -377,26 +400,26 @@ impl BlockDecoder {
     }
 
     /// Reads the columns that select rows. Returns false if no row of the vector is selected.
-    fn choose(
+    fn choose_rows(
         &mut self,
         cells: &mut [BlockColumn<'_>],
         n: usize,
         wanted: &RowFilter,
     ) -> Result<bool, BlockFault> {
-        self.keep.clear();
-        for column in cells.iter_mut().filter(|c| is_looked_at(c.number, wanted)) {
-            let values = if column.number == VENUE { &mut self.venues } else { &mut self.times };
+        self.row_is_kept.clear();
+        for column in cells.iter_mut().filter(|c| is_looked_at(c.column_number, wanted)) {
+            let values = if column.column_number == VENUE { &mut self.venues } else { &mut self.event_times };
             values.resize(n, 0);
             column.next(values)?;
         }
         let is_in_range = |t: &u64| (wanted.from..=wanted.to).contains(&UnixNanos(*t as i64));
-        self.keep.extend(self.times[..n].iter().map(is_in_range));
+        self.row_is_kept.extend(self.event_times[..n].iter().map(is_in_range));
         if let Some(venue) = wanted.venue {
-            for (keep, v) in self.keep.iter_mut().zip(&self.venues) {
+            for (keep, v) in self.row_is_kept.iter_mut().zip(&self.venues) {
                 *keep &= *v == u64::from(venue);
             }
         }
-        Ok(self.keep.contains(&true))
+        Ok(self.row_is_kept.contains(&true))
     }
 
     /// Makes the fixed part with the values that all rows have in common. Fields of classes that are not open are
@@ -407,7 +430,7 @@ impl BlockDecoder {
         FrameHeader::new_unstamped(head.kind as u8, 0, 0).write(&mut self.template);
         for column in cells {
             if let Some(v) = column.chunk.constant() {
-                let (offset, n) = (usize::from(column.number), usize::from(column.width));
+                let (offset, n) = (usize::from(column.column_number), usize::from(column.value_bytes));
                 self.template[offset..offset + n].copy_from_slice(&v.to_le_bytes()[..n]);
             }
         }
@@ -446,7 +469,7 @@ fn is_looked_at(column: u16, wanted: &RowFilter) -> bool {
 }
 
 /// Writes a column into each frame.
-fn scatter(
+fn scatter_column(
     frames: &mut [u8],
     stride: Option<usize>,
     starts: &[u32],
@@ -503,10 +526,10 @@ fn open<'a>(
     let plan = head.layout();
     for class in FieldClass::ALL {
         let Some(part) = block.parts[class.index()].clone() else { continue };
-        let table_end = part.start + usize::from(head.part(class).columns) * ENTRY;
-        let bad = |offset, reason| Err(BlockFault { offset, reason });
+        let table_end = part.start + usize::from(head.chunk_size(class).columns) * ENTRY;
+        let block_fault = |offset, reason| Err(BlockFault { offset, reason });
         let Some(table) = block.bytes.get(part.start..table_end.min(part.end)) else {
-            return bad(part.start, "a chunk that is cut short");
+            return block_fault(part.start, "a chunk that is cut short");
         };
         let (expected, mut column_start) = (special::of_class(class), table_end);
         for (i, entry) in table.chunks_exact(ENTRY).enumerate() {
@@ -516,11 +539,11 @@ fn open<'a>(
             let length = u32::from_le_bytes(entry[4..8].try_into().expect("four bytes")) as usize;
             let range = column_start..column_start.saturating_add(length);
             if range.end > part.end {
-                return bad(entry_at, "a column that leaves its chunk");
+                return block_fault(entry_at, "a column that leaves its chunk");
             }
             column_start = range.end;
             if expected.get(i).map_or(number >= special::ORDINAL, |special| *special != number) {
-                return bad(entry_at, "a column that is missing");
+                return block_fault(entry_at, "a column that is missing");
             }
             match number {
                 special::MARKET_TAIL => columns.market_tail = range,
@@ -529,35 +552,46 @@ fn open<'a>(
                     let memory = tables.pop().unwrap_or_default();
                     let chunk = ColumnReader::open(block.bytes, range.clone(), encoding, width, memory);
                     let chunk = chunk.map_err(|message| BlockFault { offset: entry_at, reason: message })?;
-                    let column = BlockColumn { number, width, chunk, start: range.start };
-                    let list =
-                        if number >= special::ORDINAL { &mut columns.special } else { &mut columns.cells };
+                    let column = BlockColumn {
+                        column_number: number,
+                        value_bytes: width,
+                        chunk,
+                        values_start: range.start,
+                    };
+                    let list = if number >= special::ORDINAL {
+                        &mut columns.special_columns
+                    } else {
+                        &mut columns.cell_columns
+                    };
                     list.push(column);
                 }
             }
         }
         if column_start != part.end || table.len() < expected.len() * ENTRY {
-            return bad(part.start, "a table that does not cover its chunk");
+            return block_fault(part.start, "a table that does not cover its chunk");
         }
     }
-    columns.cells.sort_unstable_by_key(|column| column.number);
+    columns.cell_columns.sort_unstable_by_key(|column| column.column_number);
     // The cells of all classes tile the fixed part, so that no byte is written twice or left out.
     let (mut end, mut is_tiled) = (at::TS_EVENT, true);
-    for column in &columns.cells {
-        is_tiled &= usize::from(column.number) == end;
-        if usize::from(column.number) < end {
+    for column in &columns.cell_columns {
+        is_tiled &= usize::from(column.column_number) == end;
+        if usize::from(column.column_number) < end {
             let order_reason = "a column that does not follow";
-            return Err(BlockFault { offset: column.start, reason: order_reason });
+            return Err(BlockFault { offset: column.values_start, reason: order_reason });
         }
-        end = usize::from(column.number) + usize::from(column.width);
+        end = usize::from(column.column_number) + usize::from(column.value_bytes);
     }
-    let has = |cell_offset: usize, width| {
-        columns.cells.iter().any(|c| usize::from(c.number) == cell_offset && c.width == width)
+    let has_cell = |cell_offset: usize, width| {
+        columns
+            .cell_columns
+            .iter()
+            .any(|c| usize::from(c.column_number) == cell_offset && c.value_bytes == width)
     };
     let sound = end <= plan.fixed
         && (!block.is_whole() || (is_tiled && end == plan.fixed))
-        && has(at::TS_EVENT, 8)
-        && (!plan.has_venue || has(at::VENUE, 2));
+        && has_cell(at::TS_EVENT, 8)
+        && (!plan.has_venue || has_cell(at::VENUE, 2));
     if sound {
         Ok(())
     } else {
@@ -584,10 +618,10 @@ mod tests {
         let (mut columns, plan) = (OpenColumns::default(), head.layout());
         open(block, head, &mut Vec::new(), &mut columns).expect("a sound block");
         let mut all: Vec<(u16, u8, Vec<u64>)> = Vec::new();
-        for mut c in columns.special.into_iter().chain(columns.cells) {
+        for mut c in columns.special_columns.into_iter().chain(columns.cell_columns) {
             let mut values = vec![0; head.rows as usize];
             values.chunks_mut(VECTOR).for_each(|v| c.chunk.next(v).expect("a sound chunk"));
-            all.push((c.number, c.width, values));
+            all.push((c.column_number, c.value_bytes, values));
         }
         let mut market = block.bytes[columns.market_tail].iter().copied();
         let mut identity = block.bytes[columns.identity_tail].iter().copied();
@@ -687,7 +721,7 @@ mod tests {
     fn block_place() -> BlockPlace {
         let (day, tape) = (Day(3), unitape_tape::TapeId(5));
         let file = FileId { day, schema: TickSchema::Bbo, generation: 1, tape, commit: 9 };
-        BlockPlace { file, instrument: InstrumentId(7), stripe: 3, number: 5 }
+        BlockPlace { file_id: file, instrument: InstrumentId(7), stripe: 3, number: 5 }
     }
 
     /// Makes the block before it is sealed, with padding for loads.
@@ -805,7 +839,7 @@ mod tests {
         let (rows, want) = rows(EventKind::Quote, 11, 300, false);
         let keys = StoreKeys::new(&MasterKey::random(&SystemRandomness).unwrap(), StoreId([1; 16]));
         let (leaves, random) = (LeafKeys::new(&keys), &SystemRandomness);
-        let mut sealer = BlockSealer { keys: &keys, leaves, days: DayKeys::new(), random };
+        let mut sealer = BlockSealer { keys: &keys, leaf_keys: leaves, days: DayKeys::new(), random };
         let (mut good, schema) = (Vec::new(), EventSchema::for_kind(EventKind::Quote));
         let head =
             BlockEncoder::default().encode(schema, &block_place(), &rows, &mut sealer, &mut good).unwrap();
@@ -813,7 +847,7 @@ mod tests {
         let opens = |opener: &mut BlockOpener<'_>, id: &FileId, head: &BlockHeader, block: &[u8]| {
             opener.open(id, head, &FieldClass::ALL, &mut block.to_vec()).is_ok()
         };
-        let file = block_place().file;
+        let file = block_place().file_id;
         assert!(opens(&mut opener, &file, &head, &good));
         for offset in 0..good.len() {
             let mut bad = good.clone();
@@ -840,8 +874,8 @@ mod tests {
                     Leaf { day: file.day, schema: file.schema, instrument: other_head.instrument, class };
                 let binding = Binding::new(Piece::Chunk, keys.store).file(&file).chunk(&other_head, class);
                 let (end, mut block) = (head.end_of(class), good.clone());
-                let chunk = &mut block[end - head.part(class).bytes as usize..end];
-                let cipher = opener.leaves.open(leaf, opener.days).unwrap();
+                let chunk = &mut block[end - head.chunk_size(class).bytes as usize..end];
+                let cipher = opener.leaf_keys.open(leaf, opener.days).unwrap();
                 assert!(cipher.open(binding.bytes(), chunk).is_none(), "{class:?} {other_head:?}");
             }
         }

@@ -37,10 +37,10 @@ const PAYLOAD_MAX: usize = SOURCE_HEAD + u16::MAX as usize * 64;
 pub(crate) struct TokenDictionary {
     pub names: Dictionary,
     /// Definitions of sources. The token of a source is its number, from 1.
-    sources: Vec<Vec<u8>>,
+    source_definitions: Vec<Vec<u8>>,
     tokens: BTreeMap<(u128, u32), u32>,
     /// Records that are not in the file yet.
-    pending: Vec<u8>,
+    pending_records: Vec<u8>,
 }
 
 impl TokenDictionary {
@@ -64,17 +64,18 @@ impl TokenDictionary {
         }
         let (mut start, mut sealed) = (HEAD, Vec::new());
         for segment in segments {
-            let bad = |reason: &str| Error::damage(&path, start, reason);
+            let damage_error = |reason: &str| Error::damage(&path, start, reason);
             if segment.bytes > length - start {
-                return Err(bad("the dictionary is shorter than the manifest says"));
+                return Err(damage_error("the dictionary is shorter than the manifest says"));
             }
             sealed.clear();
             sealed.resize(segment.bytes as usize, 0);
             file.read_exact_at(&mut sealed, start).with_context("read", &path)?;
-            let opened_names = keys.names.open(binding(keys, segment, start).bytes(), &mut sealed);
-            let plaintext = opened_names.ok_or_else(|| bad("the names are not as they were sealed"))?;
+            let opened_names = keys.names.open(segment_binding(keys, segment, start).bytes(), &mut sealed);
+            let plaintext =
+                opened_names.ok_or_else(|| damage_error("the names are not as they were sealed"))?;
             this.add_records(plaintext)
-                .ok_or_else(|| bad("a record of the dictionary that is no name and no source"))?;
+                .ok_or_else(|| damage_error("a record of the dictionary that is no name and no source"))?;
             start += segment.bytes;
         }
         Ok(this)
@@ -101,8 +102,8 @@ impl TokenDictionary {
         }
         let tape = u128::from_le_bytes(head[..16].try_into().expect("sixteen bytes"));
         let id = u32::from_le_bytes(head[16..].try_into().expect("four bytes"));
-        self.sources.push(frame.to_vec());
-        self.tokens.insert((tape, id), self.sources.len() as u32);
+        self.source_definitions.push(frame.to_vec());
+        self.tokens.insert((tape, id), self.source_definitions.len() as u32);
         true
     }
 
@@ -111,7 +112,7 @@ impl TokenDictionary {
         let (token, new) =
             self.names.intern(dict, name.as_bytes()).map_err(|_| Error::DictionaryFull(dict.name()))?;
         if new {
-            self.record(dict as u8, &[name.as_bytes()]);
+            self.append_record(dict as u8, &[name.as_bytes()]);
         }
         Ok(token)
     }
@@ -122,33 +123,33 @@ impl TokenDictionary {
             return Ok(*token);
         }
         // The two greatest have another meaning in the place where it will stand.
-        let token = u32::try_from(self.sources.len() + 1).ok().filter(|t| *t < u32::MAX - 1);
+        let token = u32::try_from(self.source_definitions.len() + 1).ok().filter(|t| *t < u32::MAX - 1);
         let token = token.ok_or(Error::DictionaryFull("source"))?;
         let mut frame = frame.to_vec();
         frame[..4].fill(0);
         frame[at::INSTRUMENT..at::INSTRUMENT + 4].copy_from_slice(&token.to_le_bytes());
-        self.record(SOURCE, &[&tape.0.to_le_bytes(), &id.to_le_bytes(), &frame]);
-        self.sources.push(frame);
+        self.append_record(SOURCE, &[&tape.0.to_le_bytes(), &id.to_le_bytes(), &frame]);
+        self.source_definitions.push(frame);
         self.tokens.insert((tape.0, id), token);
         Ok(token)
     }
 
     /// Definitions of sources, as events.
     pub fn sources(&self) -> impl Iterator<Item = Event<'_>> {
-        self.sources.iter().filter_map(|frame| Event::new(frame))
+        self.source_definitions.iter().filter_map(|frame| Event::new(frame))
     }
 
-    fn record(&mut self, record_kind: u8, parts: &[&[u8]]) {
+    fn append_record(&mut self, record_kind: u8, parts: &[&[u8]]) {
         let length: usize = parts.iter().map(|p| p.len()).sum();
         let mut head = [record_kind, 0, 0, 0, 0, 0, 0, 0];
         head[4..].copy_from_slice(&(length as u32).to_le_bytes());
-        self.pending.extend_from_slice(&head);
-        parts.iter().for_each(|p| self.pending.extend_from_slice(p));
+        self.pending_records.extend_from_slice(&head);
+        parts.iter().for_each(|p| self.pending_records.extend_from_slice(p));
     }
 
     /// Appends the new names after `segments` and flushes them. Returns the new segment, and the length and hash of all
     /// valid segments. Returns `None` if no name is new.
-    pub fn append(
+    pub fn append_names(
         &mut self,
         store: &Path,
         keys: &StoreKeys,
@@ -156,7 +157,7 @@ impl TokenDictionary {
         commit: (u64, u128),
         random: &dyn Randomness,
     ) -> Result<Option<(NamesSegment, FileDigest)>> {
-        if self.pending.is_empty() {
+        if self.pending_records.is_empty() {
             return Ok(None);
         }
         let path = Self::path(store);
@@ -170,17 +171,25 @@ impl TokenDictionary {
         if segments.is_empty() {
             file.write_all_at(&header(), 0).with_context("write", &path)?;
         }
-        let start = HEAD + segments.iter().map(|segment| segment.bytes).sum::<u64>();
-        let bytes = (self.pending.len() + SEAL_BYTES) as u64;
+        let record_offset = HEAD + segments.iter().map(|segment| segment.bytes).sum::<u64>();
+        let bytes = (self.pending_records.len() + SEAL_BYTES) as u64;
         let segment = NamesSegment { bytes, generation: commit.0, commit: commit.1 };
         let mut sealed = Vec::with_capacity(bytes as usize);
-        keys.names.seal(random, binding(keys, &segment, start).bytes(), &self.pending, &mut sealed)?;
+        keys.names.seal(
+            random,
+            segment_binding(keys, &segment, record_offset).bytes(),
+            &self.pending_records,
+            &mut sealed,
+        )?;
         // The tail that a killed seal may have left is cut off.
-        file.set_len(start).with_context("cut", &path)?;
-        file.write_all_at(&sealed, start).with_context("append to", &path)?;
+        file.set_len(record_offset).with_context("cut", &path)?;
+        file.write_all_at(&sealed, record_offset).with_context("append to", &path)?;
         file.sync_all().with_context("sync", &path)?;
-        self.pending.clear();
-        let digest = FileDigest { bytes: start + bytes, hash: hash_of_first(&file, start + bytes, &path)? };
+        self.pending_records.clear();
+        let digest = FileDigest {
+            bytes: record_offset + bytes,
+            hash: hash_of_first(&file, record_offset + bytes, &path)?,
+        };
         Ok(Some((segment, digest)))
     }
 }
@@ -197,8 +206,8 @@ fn hash_of_first(file: &File, bytes: u64, path: &Path) -> Result<[u8; 32]> {
     Ok(hasher.finish())
 }
 
-fn binding(keys: &StoreKeys, segment: &NamesSegment, start: u64) -> Binding {
-    Binding::new(Piece::Names, keys.store).commit(segment.generation, segment.commit).number(start)
+fn segment_binding(keys: &StoreKeys, segment: &NamesSegment, start: u64) -> Binding {
+    Binding::new(Piece::Names, keys.store).commit(segment.generation, segment.commit).bind_number(start)
 }
 
 fn header() -> [u8; HEAD as usize] {
@@ -227,7 +236,7 @@ mod tests {
         }
         assert_eq!(names.intern(NameKind::Venue, "CHIX").unwrap(), 2);
         let append = |names: &mut TokenDictionary, segments: &[NamesSegment], commit| {
-            names.append(dir.path(), &keys, segments, (1, commit), &SystemRandomness).unwrap()
+            names.append_names(dir.path(), &keys, segments, (1, commit), &SystemRandomness).unwrap()
         };
         let (first, _) = append(&mut names, &[], 1).unwrap();
         assert_eq!(append(&mut names, std::slice::from_ref(&first), 2), None);

@@ -44,7 +44,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// The store was written in a format that this build does not know.
-    #[error("foreign version: {} is format {version}, this build knows {supported_version}{}", path.display(), advice(*version))]
+    #[error("foreign version: {} is format {version}, this build knows {supported_version}{}", path.display(), version_advice(*version))]
     ForeignVersion {
         /// The file with the foreign version.
         path: PathBuf,
@@ -210,7 +210,7 @@ impl Error {
 }
 
 /// Returns advice for the owner of a store of version 0, which was not final.
-fn advice(version: u64) -> &'static str {
+fn version_advice(version: u64) -> &'static str {
     if version == 0 {
         ", which cannot read version 0: seal its tapes again, into a new directory"
     } else {

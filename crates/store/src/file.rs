@@ -106,10 +106,10 @@ fn relative_path(day: Day, schema: TickSchema, generation: u64) -> String {
 #[derive(Debug)]
 pub(crate) struct FileWriter {
     id: FileId,
-    path: PathBuf,
-    index: Vec<u8>,
+    file_path: PathBuf,
+    index_bytes: Vec<u8>,
     hasher: Hasher,
-    pub entry: FileEntry,
+    pub file_entry: FileEntry,
     pub ordinals: (u64, u64),
 }
 
@@ -131,18 +131,25 @@ impl FileWriter {
             ts_min: i64::MAX,
             ts_max: i64::MIN,
         };
-        Ok(Self { id, path, index: Vec::new(), hasher, entry, ordinals: (u64::MAX, 0) })
+        Ok(Self {
+            id,
+            file_path: path,
+            index_bytes: Vec::new(),
+            hasher,
+            file_entry: entry,
+            ordinals: (u64::MAX, 0),
+        })
     }
 
     /// Appends blocks that follow each other in `bytes`.
-    pub fn append(&mut self, bytes: &[u8], headers: &[BlockHeader]) -> Result<()> {
-        let file = OpenOptions::new().append(true).open(&self.path);
-        file.and_then(|mut f| f.write_all(bytes)).with_context("append to", &self.path)?;
+    pub fn append_blocks(&mut self, bytes: &[u8], headers: &[BlockHeader]) -> Result<()> {
+        let file = OpenOptions::new().append(true).open(&self.file_path);
+        file.and_then(|mut f| f.write_all(bytes)).with_context("append to", &self.file_path)?;
         self.hasher.update(bytes);
-        let e = &mut self.entry;
+        let e = &mut self.file_entry;
         for head in headers {
-            self.index.extend_from_slice(&e.bytes.to_le_bytes());
-            self.index.extend_from_slice(&head.encode());
+            self.index_bytes.extend_from_slice(&e.bytes.to_le_bytes());
+            self.index_bytes.extend_from_slice(&head.encode());
             e.bytes += u64::from(head.bytes);
             e.blocks += 1;
             e.rows += u64::from(head.rows);
@@ -157,30 +164,31 @@ impl FileWriter {
 
     /// Writes the index and flushes all of it to the disk.
     pub fn finish(&mut self, sealer: &BlockSealer<'_>) -> Result<()> {
-        let mut index = Vec::with_capacity(self.index.len() + SEAL_BYTES + END);
-        let binding = index_binding(sealer.keys, &self.id, self.entry.blocks);
-        sealer.keys.index.seal(sealer.random, binding.bytes(), &self.index, &mut index)?;
-        let mut end = [0; END];
-        end[..4].copy_from_slice(END_MAGIC);
-        end[8..16].copy_from_slice(&self.entry.bytes.to_le_bytes());
-        let crc = crc32c::crc32c(&end[..20]);
-        end[20..].copy_from_slice(&crc.to_le_bytes());
-        index.extend_from_slice(&end);
-        let mut file = OpenOptions::new().append(true).open(&self.path).with_context("open", &self.path)?;
-        file.write_all(&index).with_context("append to", &self.path)?;
+        let mut index = Vec::with_capacity(self.index_bytes.len() + SEAL_BYTES + END);
+        let binding = index_binding(sealer.keys, &self.id, self.file_entry.blocks);
+        sealer.keys.index.seal(sealer.random, binding.bytes(), &self.index_bytes, &mut index)?;
+        let mut end_mark = [0; END];
+        end_mark[..4].copy_from_slice(END_MAGIC);
+        end_mark[8..16].copy_from_slice(&self.file_entry.bytes.to_le_bytes());
+        let crc = crc32c::crc32c(&end_mark[..20]);
+        end_mark[20..].copy_from_slice(&crc.to_le_bytes());
+        index.extend_from_slice(&end_mark);
+        let mut file =
+            OpenOptions::new().append(true).open(&self.file_path).with_context("open", &self.file_path)?;
+        file.write_all(&index).with_context("append to", &self.file_path)?;
         self.hasher.update(&index);
-        self.entry.bytes += index.len() as u64;
-        self.index = Vec::new();
-        file.sync_all().with_context("sync", &self.path)
+        self.file_entry.bytes += index.len() as u64;
+        self.index_bytes = Vec::new();
+        file.sync_all().with_context("sync", &self.file_path)
     }
 
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.file_path
     }
 
     /// Returns the length and the hash of the bytes written so far.
     pub fn digest(&self) -> FileDigest {
-        FileDigest { bytes: self.entry.bytes, hash: self.hasher.clone().finish() }
+        FileDigest { bytes: self.file_entry.bytes, hash: self.hasher.clone().finish() }
     }
 }
 
@@ -194,8 +202,8 @@ pub(crate) struct BlockLocation {
 /// A file of blocks to read from.
 #[derive(Debug)]
 pub(crate) struct BlockFile {
-    file: File,
-    path: PathBuf,
+    block_file: File,
+    file_path: PathBuf,
     length: u64,
 }
 
@@ -205,7 +213,7 @@ impl BlockFile {
         let path = id.path(store);
         let file = unitape_tape::open_regular(&path).with_context("open", &path)?;
         let length = file.metadata().with_context("look at", &path)?.len();
-        Ok(Self { file, path, length })
+        Ok(Self { block_file: file, file_path: path, length })
     }
 
     /// Finds the blocks of the file and reports each problem on the way.
@@ -217,79 +225,88 @@ impl BlockFile {
         problems: &mut impl FnMut(Error),
     ) -> Vec<BlockLocation> {
         let mut head = [0; HEADER];
-        if self.file.read_exact_at(&mut head, 0).is_err() {
-            problems(Error::damage(&self.path, 0, "the file is cut short"));
+        if self.block_file.read_exact_at(&mut head, 0).is_err() {
+            problems(Error::damage(&self.file_path, 0, "the file is cut short"));
             return Vec::new();
         }
         if head[60..] != crc32c::crc32c(&head[..60]).to_le_bytes() {
-            problems(Error::damage(&self.path, 0, "the checksum of the file's header does not match"));
+            problems(Error::damage(&self.file_path, 0, "the checksum of the file's header does not match"));
         } else if head != id.header(keys.store) {
-            problems(Error::damage(&self.path, 0, "the file belongs to another place or version"));
+            problems(Error::damage(&self.file_path, 0, "the file belongs to another place or version"));
             return Vec::new();
         }
         match self.index(keys, id, entry) {
             Ok(places) => places,
             Err(e) => {
                 problems(e);
-                self.walk(keys, id, problems)
+                self.walk_blocks(keys, id, problems)
             }
         }
     }
 
     fn index(&self, keys: &StoreKeys, id: &FileId, entry: &FileEntry) -> Result<Vec<BlockLocation>> {
-        let bad = |offset: u64, reason: &str| Err(Error::damage(&self.path, offset, reason));
+        let damage_error = |offset: u64, reason: &str| Err(Error::damage(&self.file_path, offset, reason));
         if self.length != entry.bytes {
             let length_reason =
                 format!("{} bytes long, not {} as the manifest says", self.length, entry.bytes);
-            return Err(Error::damage(&self.path, self.length.min(entry.bytes), length_reason));
+            return Err(Error::damage(&self.file_path, self.length.min(entry.bytes), length_reason));
         }
         let end_at = self.length.saturating_sub(END as u64);
-        let mut end = [0; END];
-        self.file.read_exact_at(&mut end, end_at).with_context("read", &self.path)?;
-        if end[..4] != *END_MAGIC || end[20..] != crc32c::crc32c(&end[..20]).to_le_bytes() {
-            return bad(end_at, "the end of the index does not match its checksum");
+        let mut end_mark = [0; END];
+        self.block_file.read_exact_at(&mut end_mark, end_at).with_context("read", &self.file_path)?;
+        if end_mark[..4] != *END_MAGIC || end_mark[20..] != crc32c::crc32c(&end_mark[..20]).to_le_bytes() {
+            return damage_error(end_at, "the end of the index does not match its checksum");
         }
-        let index_at = u64::from_le_bytes(end[8..16].try_into().expect("eight bytes"));
+        let index_at = u64::from_le_bytes(end_mark[8..16].try_into().expect("eight bytes"));
         // The index is no longer than the file.
         let bytes = u64::from(entry.blocks) * ENTRY as u64 + SEAL_BYTES as u64;
         if index_at.checked_add(bytes) != Some(end_at) {
-            return bad(end_at, "the index has another length than the manifest says");
+            return damage_error(end_at, "the index has another length than the manifest says");
         }
         let mut index = vec![0; bytes as usize];
-        self.file.read_exact_at(&mut index, index_at).with_context("read", &self.path)?;
+        self.block_file.read_exact_at(&mut index, index_at).with_context("read", &self.file_path)?;
         let binding = index_binding(keys, id, entry.blocks);
         let Some(index) = keys.index.open(binding.bytes(), &mut index) else {
-            return bad(index_at, "the index is not as it was sealed");
+            return damage_error(index_at, "the index is not as it was sealed");
         };
         let mut places = Vec::with_capacity(index.len() / ENTRY);
-        let mut next = HEADER as u64;
+        let mut next_offset = HEADER as u64;
         for (i, e) in index.chunks_exact(ENTRY).enumerate() {
             let offset = u64::from_le_bytes(e[..8].try_into().expect("eight bytes"));
             let head = BlockHeader::decode(&e[8..]);
-            let sound = head.ok().filter(|h| offset == next && offset + u64::from(h.bytes) <= index_at);
+            let sound =
+                head.ok().filter(|h| offset == next_offset && offset + u64::from(h.bytes) <= index_at);
             let Some(head) = sound.filter(|head| head.number as usize == i) else {
-                return bad(index_at + (i * ENTRY) as u64, "an entry of the index that is no block's");
+                return damage_error(
+                    index_at + (i * ENTRY) as u64,
+                    "an entry of the index that is no block's",
+                );
             };
-            next = offset + u64::from(head.bytes);
+            next_offset = offset + u64::from(head.bytes);
             places.push(BlockLocation { offset, head });
         }
         Ok(places)
     }
 
     /// Finds blocks by their headers, as far as they follow one another.
-    fn walk(&self, keys: &StoreKeys, id: &FileId, problems: &mut impl FnMut(Error)) -> Vec<BlockLocation> {
+    fn walk_blocks(
+        &self,
+        keys: &StoreKeys,
+        id: &FileId,
+        problems: &mut impl FnMut(Error),
+    ) -> Vec<BlockLocation> {
         let (mut places, mut offset) = (Vec::new(), HEADER as u64);
-        let mut start = [0; block::START];
+        let mut start_bytes = [0; block::START];
         while offset + block::START as u64 <= self.length {
-            if let Err(source) = self.file.read_exact_at(&mut start, offset) {
-                problems(Error::Io { doing: "read", path: self.path.clone(), source });
+            if let Err(source) = self.block_file.read_exact_at(&mut start_bytes, offset) {
+                problems(Error::Io { doing: "read", path: self.file_path.clone(), source });
                 break;
             }
             let number = places.len() as u32;
             // The index follows the last block, and it is known to be damaged.
-            let Some(head) = open_header(keys, id, number, &mut start) else { break };
+            let Some(head) = open_header(keys, id, number, &mut start_bytes) else { break };
             if offset + u64::from(head.bytes) > self.length {
-                problems(Error::block_damage(&self.path, number, offset, "the block is cut short"));
+                problems(Error::block_damage(&self.file_path, number, offset, "the block is cut short"));
                 break;
             }
             places.push(BlockLocation { offset, head });
@@ -299,12 +316,12 @@ impl BlockFile {
     }
 
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.file_path
     }
 }
 
 fn index_binding(keys: &StoreKeys, id: &FileId, blocks: u32) -> Binding {
-    Binding::new(Piece::Index, keys.store).file(id).number(blocks.into())
+    Binding::new(Piece::Index, keys.store).file(id).bind_number(blocks.into())
 }
 
 /// Opens the header of a block at the beginning of `start`. Returns `None` if the header was changed after the seal.
@@ -321,16 +338,16 @@ fn open_header(keys: &StoreKeys, id: &FileId, number: u32, start: &mut [u8]) -> 
 pub(crate) struct BlockOpener<'a> {
     pub keys: &'a StoreKeys,
     pub days: &'a DayKeys,
-    pub leaves: LeafKeys<'a>,
+    pub leaf_keys: LeafKeys<'a>,
 }
 
 impl<'a> BlockOpener<'a> {
     pub fn new(keys: &'a StoreKeys, days: &'a DayKeys) -> Self {
-        Self { keys, days, leaves: LeafKeys::new(keys) }
+        Self { keys, days, leaf_keys: LeafKeys::new(keys) }
     }
 
     /// Reads a block into `out` and opens its chunks of these classes: market data alone, or all.
-    pub fn read<'b>(
+    pub fn read_block<'b>(
         &mut self,
         file: &BlockFile,
         id: &FileId,
@@ -342,9 +359,11 @@ impl<'a> BlockOpener<'a> {
         let bytes = head.end_of(*classes.last().expect("a class at least"));
         out.clear();
         out.resize(bytes + PAD, 0);
-        file.file.read_exact_at(&mut out[..bytes], location.offset).with_context("read", &file.path)?;
+        file.block_file
+            .read_exact_at(&mut out[..bytes], location.offset)
+            .with_context("read", &file.file_path)?;
         let parts = self.open(id, head, classes, out).map_err(|(offset, reason)| {
-            Error::block_damage(&file.path, head.number, location.offset + offset as u64, reason)
+            Error::block_damage(&file.file_path, head.number, location.offset + offset as u64, reason)
         })?;
         Ok(OpenBlock { bytes: out, parts })
     }
@@ -361,7 +380,7 @@ impl<'a> BlockOpener<'a> {
         if open_header(self.keys, id, head.number, block) != Some(*head) {
             return Err((0, "the block header is not the one that the index has".to_owned()));
         }
-        open_chunks(self.keys.store, &mut (&mut self.leaves, self.days), id, head, classes, block)
+        open_chunks(self.keys.store, &mut (&mut self.leaf_keys, self.days), id, head, classes, block)
     }
 }
 
@@ -379,15 +398,15 @@ pub(crate) fn open_chunks(
 ) -> OpenedChunks {
     let mut parts = [const { None }; 3];
     for class in classes {
-        let (end, part) = (head.end_of(*class), head.part(*class));
-        let start = end - part.bytes as usize;
+        let (end, part) = (head.end_of(*class), head.chunk_size(*class));
+        let chunk_start = end - part.bytes as usize;
         let leaf = Leaf { day: id.day, schema: id.schema, instrument: head.instrument, class: *class };
-        let cipher = keys.key_of(leaf).map_err(|e| (start, e.to_string()))?;
+        let cipher = keys.key_of(leaf).map_err(|e| (chunk_start, e.to_string()))?;
         let binding = Binding::new(Piece::Chunk, store).file(id).chunk(head, *class);
-        if cipher.open(binding.bytes(), &mut block[start..end]).is_none() {
-            return Err((start, format!("the {} data are not as they were sealed", class.name())));
+        if cipher.open(binding.bytes(), &mut block[chunk_start..end]).is_none() {
+            return Err((chunk_start, format!("the {} data are not as they were sealed", class.name())));
         }
-        parts[class.index()] = Some(start + NONCE_BYTES..end - TAG_BYTES);
+        parts[class.index()] = Some(chunk_start + NONCE_BYTES..end - TAG_BYTES);
     }
     Ok(parts)
 }

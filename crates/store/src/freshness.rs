@@ -54,7 +54,7 @@ impl Freshness {
 /// A file with the highest generation that was seen of each store.
 #[derive(Debug)]
 pub struct GenerationMemory {
-    path: PathBuf,
+    file_path: PathBuf,
     stores: BTreeMap<String, u64>,
 }
 
@@ -64,24 +64,26 @@ impl GenerationMemory {
     /// # Errors
     /// Fails if the file has other content or cannot be read.
     pub fn load(path: &Path) -> Result<Self> {
-        let mut memory = Self { path: path.into(), stores: BTreeMap::new() };
+        let mut memory = Self { file_path: path.into(), stores: BTreeMap::new() };
         let mut text = String::new();
-        let bad = |reason| Err(Error::NotAMemory { path: path.into(), reason });
+        let not_a_memory = |reason| Err(Error::NotAMemory { path: path.into(), reason });
         match unitape_tape::open_regular(path) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(memory),
             other => match other.with_context("open", path)?.take(BYTES_MAX + 1).read_to_string(&mut text) {
-                Err(e) if e.kind() == ErrorKind::InvalidData => return bad("it is no text"),
+                Err(e) if e.kind() == ErrorKind::InvalidData => return not_a_memory("it is no text"),
                 read => _ = read.with_context("read", path)?,
             },
         }
         if text.len() as u64 > BYTES_MAX {
-            return bad("it is longer than any is");
+            return not_a_memory("it is longer than any is");
         }
         // A file that has lost its end would have forgotten stores.
-        let Some(text) = text.strip_suffix('\n') else { return bad("it does not end in a whole line") };
+        let Some(text) = text.strip_suffix('\n') else {
+            return not_a_memory("it does not end in a whole line");
+        };
         let mut lines = text.split('\n');
         if lines.next() != Some(HEAD) {
-            return bad("it does not begin as one does");
+            return not_a_memory("it does not begin as one does");
         }
         for line in lines {
             let entry = line.split_once(' ').and_then(|(store, generation)| {
@@ -89,10 +91,10 @@ impl GenerationMemory {
                 is_id.then_some((store.to_owned(), generation.parse().ok()?))
             });
             let Some((store, generation)) = entry else {
-                return bad("a line is no store and its generation");
+                return not_a_memory("a line is no store and its generation");
             };
             if memory.stores.insert(store, generation).is_some() {
-                return bad("it has two lines for one store");
+                return not_a_memory("it has two lines for one store");
             }
         }
         Ok(memory)
@@ -111,7 +113,7 @@ impl GenerationMemory {
     /// Fails if the file cannot be read or replaced.
     pub fn remember(&mut self, store: &str, generation: u64) -> Result<()> {
         // A link stays, and the file behind it is replaced.
-        let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let path = fs::canonicalize(&self.file_path).unwrap_or_else(|_| self.file_path.clone());
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
         // The directory, because the file is replaced; the lock ends with the handle.
@@ -126,13 +128,13 @@ impl GenerationMemory {
         for (store, generation) in &self.stores {
             text += &format!("{store} {generation}\n");
         }
-        let mut new = path.clone().into_os_string();
-        new.push(format!(".{}.new", std::process::id()));
-        let new = PathBuf::from(new);
-        let mut file = File::create(&new).with_context("make", &new)?;
-        file.write_all(text.as_bytes()).with_context("write", &new)?;
-        file.sync_all().with_context("sync", &new)?;
-        fs::rename(&new, &path).with_context("rename", &new)?;
+        let mut new_path = path.clone().into_os_string();
+        new_path.push(format!(".{}.new", std::process::id()));
+        let new_path = PathBuf::from(new_path);
+        let mut file = File::create(&new_path).with_context("make", &new_path)?;
+        file.write_all(text.as_bytes()).with_context("write", &new_path)?;
+        file.sync_all().with_context("sync", &new_path)?;
+        fs::rename(&new_path, &path).with_context("rename", &new_path)?;
         sync_dir(parent)
     }
 }

@@ -218,7 +218,7 @@ impl Manifest {
     }
 
     /// Puts this manifest in the place of the one before.
-    pub fn store(&self, dir: &Path, keys: &StoreKeys, random: &dyn Randomness) -> Result<()> {
+    pub fn store_manifest(&self, dir: &Path, keys: &StoreKeys, random: &dyn Randomness) -> Result<()> {
         let bytes = self.encode(keys, random)?;
         let (new, path) = (Self::path_new(dir), Self::path(dir));
         let mut file = File::create(&new).with_context("make", &new)?;
@@ -246,7 +246,7 @@ pub fn check_format(dir: &Path) -> Result<()> {
 pub(crate) fn read(dir: &Path) -> Result<Vec<u8>> {
     let path = Manifest::path(dir);
     let mut bytes = Vec::new();
-    let opened = match unitape_tape::open_regular(&path) {
+    let open_result = match unitape_tape::open_regular(&path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             let reason =
                 if dir.is_dir() { "there is no manifest in it" } else { "there is no such directory" };
@@ -254,7 +254,7 @@ pub(crate) fn read(dir: &Path) -> Result<Vec<u8>> {
         }
         other => other.with_context("open", &path)?,
     };
-    opened.take(BYTES_MAX + 1).read_to_end(&mut bytes).with_context("read", &path)?;
+    open_result.take(BYTES_MAX + 1).read_to_end(&mut bytes).with_context("read", &path)?;
     Ok(bytes)
 }
 
@@ -274,19 +274,21 @@ pub(crate) struct ManifestFile {
 impl ManifestFile {
     /// Reads the part in clear.
     pub fn parse(bytes: Vec<u8>, path: &Path) -> Result<Self> {
-        let bad = |offset: usize, reason: &str| Err(Error::damage(path, offset as u64, reason));
+        let damage_error = |offset: usize, reason: &str| Err(Error::damage(path, offset as u64, reason));
         if bytes.len() as u64 > BYTES_MAX {
-            return bad(bytes.len(), "longer than any manifest is");
+            return damage_error(bytes.len(), "longer than any manifest is");
         }
         let line = |start: usize| {
-            let rest = bytes.get(start..)?;
-            let end = rest.iter().take(LINE_MAX).position(|b| *b == b'\n')?;
-            std::str::from_utf8(&rest[..end]).ok()
+            let manifest_left = bytes.get(start..)?;
+            let line_length = manifest_left.iter().take(LINE_MAX).position(|b| *b == b'\n')?;
+            std::str::from_utf8(&manifest_left[..line_length]).ok()
         };
-        let Some(head) = line(0) else { return bad(0, "it does not begin as a manifest does") };
+        let Some(head) = line(0) else { return damage_error(0, "it does not begin as a manifest does") };
         let words: Vec<&str> = head.split(' ').collect();
-        let [WORD, version, _, _] = words[..] else { return bad(0, "it does not begin as a manifest does") };
-        let Ok(version) = version.parse::<u64>() else { return bad(0, "it names no version") };
+        let [WORD, version, _, _] = words[..] else {
+            return damage_error(0, "it does not begin as a manifest does");
+        };
+        let Ok(version) = version.parse::<u64>() else { return damage_error(0, "it names no version") };
         if version != u64::from(FORMAT_VERSION) {
             return Err(Error::ForeignVersion {
                 path: path.into(),
@@ -297,15 +299,15 @@ impl ManifestFile {
         let body_at = head.len() + 1;
         // One way of writing it is right: a checksum in capital letters is a changed byte as well.
         if head_of(&bytes[body_at..]).as_bytes() != &bytes[..body_at] {
-            return bad(body_at, "its checksum or its length does not match");
+            return damage_error(body_at, "its checksum or its length does not match");
         }
-        let Some(ids) = line(body_at) else { return bad(body_at, "it names no store and no key") };
+        let Some(ids) = line(body_at) else { return damage_error(body_at, "it names no store and no key") };
         let words: Vec<&str> = ids.split(' ').collect();
         if words.len() == 2 && words.iter().all(|word| parse_hex(word).is_some_and(|id| id.len() == 16)) {
             return Err(Error::Unsigned { path: path.into() });
         }
         let Some((store, key_id, public_key, generation)) = parse_ids(&words) else {
-            return bad(body_at, "it names no store, no keys and no generation");
+            return damage_error(body_at, "it names no store, no keys and no generation");
         };
         let (mut files, mut line_offset) = (ListedFiles::new(), body_at + ids.len() + 1);
         loop {
@@ -313,20 +315,20 @@ impl ManifestFile {
                 Some("") => break,
                 Some(text) => {
                     let Some((path, digest)) = parse_listed(text) else {
-                        return bad(line_offset, "a file that is none of ours");
+                        return damage_error(line_offset, "a file that is none of ours");
                     };
                     if files.last_key_value().is_some_and(|(last, _)| *last >= path) {
-                        return bad(line_offset, "a file that is not in its order");
+                        return damage_error(line_offset, "a file that is not in its order");
                     }
                     files.insert(path, digest);
                     line_offset += text.len() + 1;
                 }
-                None => return bad(line_offset, "the list of files does not end"),
+                None => return damage_error(line_offset, "the list of files does not end"),
             }
         }
         let sealed_at = line_offset + 1;
         if bytes.len() < sealed_at + SIGNATURE_BYTES {
-            return bad(sealed_at, "it is cut short");
+            return damage_error(sealed_at, "it is cut short");
         }
         Ok(Self { store, key_id, public_key, generation, files, bytes, body_at, sealed_at })
     }
@@ -347,12 +349,12 @@ impl ManifestFile {
         let (sealed_offset, end) = (self.sealed_at, self.signature_at());
         let binding = manifest_binding(self.store, &self.bytes[self.body_at..sealed_offset]);
         let opened_part = keys.manifest.open(&binding, &mut self.bytes[sealed_offset..end]);
-        let bad = |reason: &str| Error::damage(path, sealed_offset as u64, reason);
-        let plaintext = opened_part.ok_or_else(|| bad("it is not as it was sealed"))?;
-        let sealed = Manifest::from_body(plaintext).map_err(|e| bad(&e.to_string()))?;
+        let damage_error = |reason: &str| Error::damage(path, sealed_offset as u64, reason);
+        let plaintext = opened_part.ok_or_else(|| damage_error("it is not as it was sealed"))?;
+        let sealed = Manifest::from_body(plaintext).map_err(|e| damage_error(&e.to_string()))?;
         let signer = keys.signer(&sealed.signing_key);
         if signer.is_none_or(|signer| signer.public() != self.public_key) {
-            return Err(bad("the key that signs it is not the one that it names"));
+            return Err(damage_error("the key that signs it is not the one that it names"));
         }
         let (generation, public_key) = (self.generation, self.public_key);
         Ok(Manifest { generation, public_key, files: std::mem::take(&mut self.files), ..sealed })
@@ -555,7 +557,7 @@ mod tests {
         let master = MasterKey::random(&SystemRandomness).unwrap();
         let keys = StoreKeys::new(&master, StoreId([3; 16]));
         let manifest = sample(&keys);
-        manifest.store(dir.path(), &keys, &SystemRandomness).unwrap();
+        manifest.store_manifest(dir.path(), &keys, &SystemRandomness).unwrap();
         assert_eq!(Manifest::load(dir.path(), &master).unwrap().0, manifest);
         let good = fs::read(Manifest::path(dir.path())).unwrap();
         let clear = |bytes: &[u8]| ManifestFile::parse(bytes.to_vec(), dir.path());

@@ -26,8 +26,8 @@ const WINDOW_BYTES: u64 = 256 << 20;
 /// Only chunks of market data are opened. A damaged block is skipped and reported in [`RowScan::problems`]; the rest is read.
 #[derive(Debug)]
 pub struct RowScan<'a> {
-    input: ScanInput<'a>,
-    wanted: Selection,
+    scan_input: ScanInput<'a>,
+    row_selection: Selection,
     decoder: BlockDecoder,
     /// Days that are left to read, in order.
     days: VecDeque<Vec<DayFile<'a>>>,
@@ -35,17 +35,17 @@ pub struct RowScan<'a> {
     files: Vec<FileId>,
     blocks: Vec<DayBlock>,
     /// Windows of the day that are left, the next one last.
-    windows: Vec<(i64, i64)>,
+    windows_left: Vec<(i64, i64)>,
     window_bytes: u64,
     rows: Vec<RowKey>,
-    next: usize,
+    next_row: usize,
     arena: Vec<u8>,
     batch: FrameBatch,
     block: Vec<u8>,
     problems: Vec<Error>,
     problem_count: u64,
     failure: Option<Error>,
-    progress: Option<Arc<StoreProgress>>,
+    store_progress: Option<Arc<StoreProgress>>,
 }
 
 /// A file that may have a selected row, and the rank of its tape.
@@ -59,7 +59,7 @@ struct DayFile<'a> {
 /// A block of the day.
 #[derive(Clone, Copy, Debug)]
 struct DayBlock {
-    file: usize,
+    file_index: usize,
     tape_rank: u32,
     location: BlockLocation,
 }
@@ -79,42 +79,42 @@ impl<'a> RowScan<'a> {
             return Err(Error::Option("this schema has no rows yet"));
         }
         let filter = ScanFilter { schemas: vec![schema], ..filter.clone() };
-        let wanted = Selection::new(input.names, &filter)?;
+        let selection = Selection::new(input.names, &filter)?;
         let has_window = filter.from.is_some() || filter.to.is_some();
         let mut days: BTreeMap<Day, Vec<DayFile<'a>>> = BTreeMap::new();
         for part in input.parts {
             let rank = input.tapes.iter().position(|tape| *tape == part.tape);
             for entry in &part.files {
-                if wanted.wants_file(part, entry) && !(has_window && part.date == Day::UNDATED) {
+                if selection.wants_file(part, entry) && !(has_window && part.date == Day::UNDATED) {
                     let tape_rank = rank.unwrap_or(usize::MAX) as u32;
                     days.entry(part.date).or_default().push(DayFile { part, entry, tape_rank });
                 }
             }
         }
         Ok(Self {
-            input,
-            wanted,
+            scan_input: input,
+            row_selection: selection,
             decoder: BlockDecoder::default(),
             days: days.into_values().collect(),
             files: Vec::new(),
             blocks: Vec::new(),
-            windows: Vec::new(),
+            windows_left: Vec::new(),
             window_bytes: WINDOW_BYTES,
             rows: Vec::new(),
-            next: 0,
+            next_row: 0,
             arena: Vec::new(),
             batch: FrameBatch::default(),
             block: Vec::new(),
             problems: Vec::new(),
             problem_count: 0,
             failure: None,
-            progress: None,
+            store_progress: None,
         })
     }
 
     /// Reports how far it is in `progress`: bytes of blocks read, of those chosen so far, and rows.
     pub fn with_progress(mut self, progress: Arc<StoreProgress>) -> Self {
-        self.progress = Some(progress);
+        self.store_progress = Some(progress);
         self
     }
 
@@ -127,8 +127,8 @@ impl<'a> RowScan<'a> {
     /// Returns the next row, or `None` at the end.
     #[allow(clippy::should_implement_trait)] // lends its window, which an Iterator cannot
     pub fn next(&mut self) -> Option<EventRow<'_>> {
-        while self.next == self.rows.len() {
-            match self.windows.pop() {
+        while self.next_row == self.rows.len() {
+            match self.windows_left.pop() {
                 Some(window) => self.decode_window(window),
                 None => {
                     let files = self.days.pop_front()?;
@@ -136,10 +136,11 @@ impl<'a> RowScan<'a> {
                 }
             }
         }
-        let start = self.rows[self.next].line as usize * LINE;
-        self.next += 1;
-        let event = Event::new(&self.arena[start..]).expect("only whole frames of known kinds are decoded");
-        Some(EventRow { event, names: self.input.names })
+        let frame_start = self.rows[self.next_row].line as usize * LINE;
+        self.next_row += 1;
+        let event =
+            Event::new(&self.arena[frame_start..]).expect("only whole frames of known kinds are decoded");
+        Some(EventRow { event, names: self.scan_input.names })
     }
 
     /// Returns the first 1,000 problems found so far.
@@ -164,25 +165,27 @@ impl<'a> RowScan<'a> {
         for DayFile { part, entry, tape_rank } in files {
             let id = part.file(entry);
             let mut problems = Vec::new();
-            let places = self.input.blocks.locations(&id, entry, &mut |e| problems.push(e));
-            problems.into_iter().for_each(|e| self.problem(e));
+            let places = self.scan_input.blocks.locations(&id, entry, &mut |e| problems.push(e));
+            problems.into_iter().for_each(|e| self.report_problem(e));
             let index = self.files.len();
-            let wanted = places.into_iter().filter(|location| self.wanted.wants_block(location));
-            self.blocks.extend(wanted.map(|block_location| DayBlock {
-                file: index,
+            let wanted_blocks =
+                places.into_iter().filter(|location| self.row_selection.wants_block(location));
+            self.blocks.extend(wanted_blocks.map(|block_location| DayBlock {
+                file_index: index,
                 tape_rank: *tape_rank,
                 location: block_location,
             }));
             self.files.push(id);
         }
         let heads = || self.blocks.iter().map(|block| &block.location.head);
-        let first = heads().map(|head| head.ts_min.0).min().unwrap_or(0);
-        let last = heads().map(|head| head.ts_max.0).max().unwrap_or(0);
-        if let Some(p) = &self.progress {
+        let ts_min = heads().map(|head| head.ts_min.0).min().unwrap_or(0);
+        let ts_max = heads().map(|head| head.ts_max.0).max().unwrap_or(0);
+        if let Some(p) = &self.store_progress {
             p.bytes_total.fetch_add(heads().map(|head| u64::from(head.bytes)).sum(), Ordering::Relaxed);
         }
         if !self.blocks.is_empty() {
-            self.windows.push((first.max(self.wanted.rows.from.0), last.min(self.wanted.rows.to.0)));
+            self.windows_left
+                .push((ts_min.max(self.row_selection.rows.from.0), ts_max.min(self.row_selection.rows.to.0)));
         }
     }
 
@@ -199,18 +202,18 @@ impl<'a> RowScan<'a> {
             .map(|block| {
                 let head = &block.location.head;
                 let span = |first: i64, last: i64| (i128::from(last) - i128::from(first) + 1) as u128;
-                let inside = span(head.ts_min.0.max(from), head.ts_max.0.min(to));
-                u128::from(head.raw_bytes) * inside / span(head.ts_min.0, head.ts_max.0)
+                let window_span = span(head.ts_min.0.max(from), head.ts_max.0.min(to));
+                u128::from(head.raw_bytes) * window_span / span(head.ts_min.0, head.ts_max.0)
             })
             .sum();
         if estimate > u128::from(self.window_bytes) && from < to {
             let middle = ((i128::from(from) + i128::from(to)) >> 1) as i64;
-            self.windows.push((middle + 1, to));
-            self.windows.push((from, middle));
+            self.windows_left.push((middle + 1, to));
+            self.windows_left.push((from, middle));
             return;
         }
         self.rows.clear();
-        self.next = 0;
+        self.next_row = 0;
         self.arena.clear();
         let mut blocks = std::mem::take(&mut self.blocks);
         // A block that is damaged is read and reported once.
@@ -225,7 +228,7 @@ impl<'a> RowScan<'a> {
                         true
                     }
                     Err(e) => {
-                        self.problem(e);
+                        self.report_problem(e);
                         false
                     }
                 }
@@ -233,30 +236,31 @@ impl<'a> RowScan<'a> {
         if failure.is_some() {
             // Otherwise the rows of half a window and the rows after them would look complete.
             self.rows.clear();
-            self.windows.clear();
+            self.windows_left.clear();
             self.days.clear();
             self.failure = failure;
             return;
         }
         self.blocks = blocks;
         self.rows.sort_unstable();
-        if let Some(p) = &self.progress {
+        if let Some(p) = &self.store_progress {
             p.rows.fetch_add(self.rows.len() as u64, Ordering::Relaxed);
         }
     }
 
     /// Adds the selected rows of a block to the window.
     fn decode_block(&mut self, block: &DayBlock, (from, to): (i64, i64)) -> Result<()> {
-        let DayBlock { file, tape_rank, location } = block;
+        let DayBlock { file_index: file, tape_rank, location } = block;
         let id = &self.files[*file];
-        let open = self.input.blocks.read(id, location, &[FieldClass::Market], &mut self.block)?;
-        let mut wanted = self.wanted.in_block(location.head.instrument);
-        (wanted.from, wanted.to) = (UnixNanos(from).max(wanted.from), UnixNanos(to).min(wanted.to));
+        let open_block = self.scan_input.blocks.read(id, location, &[FieldClass::Market], &mut self.block)?;
+        let mut block_filter = self.row_selection.in_block(location.head.instrument);
+        (block_filter.from, block_filter.to) =
+            (UnixNanos(from).max(block_filter.from), UnixNanos(to).min(block_filter.to));
         self.batch.clear();
-        let decoded = self.decoder.decode(&open, &location.head, &wanted, &mut self.batch);
+        let decoded = self.decoder.decode(&open_block, &location.head, &block_filter, &mut self.batch);
         decoded.map_err(|flaw| {
             let offset = location.offset + flaw.offset as u64;
-            Error::block_damage(&self.input.blocks.path(id), location.head.number, offset, flaw.reason)
+            Error::block_damage(&self.scan_input.blocks.path(id), location.head.number, offset, flaw.reason)
         })?;
         for key in &self.batch.keys {
             let frame = self.batch.frame(key);
@@ -266,7 +270,7 @@ impl<'a> RowScan<'a> {
             self.arena.extend_from_slice(frame);
             debug_assert!(FrameHeader::read(frame).len_bytes() == frame.len());
         }
-        if let Some(p) = &self.progress
+        if let Some(p) = &self.store_progress
             && location.head.ts_max.0 <= to
         {
             p.bytes.fetch_add(location.head.bytes.into(), Ordering::Relaxed);
@@ -274,7 +278,7 @@ impl<'a> RowScan<'a> {
         Ok(())
     }
 
-    fn problem(&mut self, problem: Error) {
+    fn report_problem(&mut self, problem: Error) {
         self.problem_count += 1;
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(problem);

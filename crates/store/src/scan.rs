@@ -64,20 +64,20 @@ pub(crate) const PROBLEMS_MAX: usize = 1000;
 /// A damaged block is skipped and reported in [`Scan::problems`]; the rest is read.
 #[derive(Debug)]
 pub struct Scan<'a> {
-    input: ScanInput<'a>,
-    wanted: Selection,
+    scan_input: ScanInput<'a>,
+    row_selection: Selection,
     /// The parts of each tape that are left to read, by generation, in order.
     tapes: VecDeque<(TapeId, VecDeque<PendingGeneration<'a>>)>,
     active: Vec<GenerationReader>,
     /// Ordinal before which only the active streams have events.
-    bound: u64,
+    ordinal_bound: u64,
     batches: Vec<FrameBatch>,
     decoder: BlockDecoder,
     block: Vec<u8>,
     problems: Vec<Error>,
     problem_count: u64,
     failure: Option<Error>,
-    progress: Option<Arc<StoreProgress>>,
+    store_progress: Option<Arc<StoreProgress>>,
 }
 
 /// The parts of a generation, not looked at yet.
@@ -105,12 +105,12 @@ impl GenerationReader {
 
 impl<'a> Scan<'a> {
     pub(crate) fn new(input: ScanInput<'a>, filter: &ScanFilter) -> Result<Self> {
-        let wanted = Selection::new(input.names, filter)?;
+        let selection = Selection::new(input.names, filter)?;
         let mut tapes = VecDeque::new();
         for tape in &input.tapes {
             let mut generations: BTreeMap<u64, PendingGeneration<'a>> = BTreeMap::new();
             for part in input.parts.iter().filter(|p| p.tape == *tape) {
-                if part.files.iter().any(|f| wanted.wants_file(part, f)) {
+                if part.files.iter().any(|f| selection.wants_file(part, f)) {
                     let empty = || PendingGeneration { ordinal_first: u64::MAX, parts: Vec::new() };
                     let pending = generations.entry(part.generation).or_insert_with(empty);
                     pending.ordinal_first = pending.ordinal_first.min(part.ordinal_first);
@@ -122,24 +122,24 @@ impl<'a> Scan<'a> {
             tapes.push_back((*tape, pending.into()));
         }
         Ok(Self {
-            input,
-            wanted,
+            scan_input: input,
+            row_selection: selection,
             tapes,
             active: Vec::new(),
-            bound: 0,
+            ordinal_bound: 0,
             batches: Vec::new(),
             decoder: BlockDecoder::default(),
             block: Vec::new(),
             problems: Vec::new(),
             problem_count: 0,
             failure: None,
-            progress: None,
+            store_progress: None,
         })
     }
 
     /// Reports how far it is in `progress`: bytes of blocks read, of those chosen so far, and rows.
     pub fn with_progress(mut self, progress: Arc<StoreProgress>) -> Self {
-        self.progress = Some(progress);
+        self.store_progress = Some(progress);
         self
     }
 
@@ -149,7 +149,7 @@ impl<'a> Scan<'a> {
         let index = loop {
             match &self.active[..] {
                 // Nearly always there is one, and it is its turn.
-                [stream] if stream.head().is_some_and(|ordinal| ordinal < self.bound) => break 0,
+                [stream] if stream.head().is_some_and(|ordinal| ordinal < self.ordinal_bound) => break 0,
                 _ => {}
             }
             if let Some(index) = self.next_stream()? {
@@ -184,7 +184,7 @@ impl<'a> Scan<'a> {
     fn next_stream(&mut self) -> Option<Option<usize>> {
         let mut i = 0;
         while i < self.active.len() {
-            if self.active[i].head().is_some() || self.refill(i) {
+            if self.active[i].head().is_some() || self.refill_stream(i) {
                 i += 1;
             } else if self.failure.is_some() {
                 return None;
@@ -196,10 +196,10 @@ impl<'a> Scan<'a> {
         let least = (0..self.active.len()).min_by_key(|i| self.active[*i].head());
         let head = least.and_then(|i| self.active[i].head());
         let (_, pending) = self.tapes.front_mut()?;
-        self.bound = pending.front().map_or(u64::MAX, |p| p.ordinal_first);
+        self.ordinal_bound = pending.front().map_or(u64::MAX, |p| p.ordinal_first);
         if pending.front().is_some_and(|p| head.is_none_or(|head| p.ordinal_first <= head)) {
             let pending = pending.pop_front().expect("just looked at");
-            self.begin(&pending);
+            self.begin_generation(&pending);
             return Some(None);
         }
         if head.is_none() {
@@ -209,26 +209,26 @@ impl<'a> Scan<'a> {
     }
 
     /// Finds the blocks of a generation that may have a selected row.
-    fn begin(&mut self, pending: &PendingGeneration<'_>) {
+    fn begin_generation(&mut self, pending: &PendingGeneration<'_>) {
         let (mut files, mut stripes) = (Vec::new(), BTreeMap::<u32, Vec<(u32, BlockLocation)>>::new());
         let mut bytes = 0;
         for part in &pending.parts {
             for entry in &part.files {
-                if !self.wanted.wants_file(part, entry) {
+                if !self.row_selection.wants_file(part, entry) {
                     continue;
                 }
                 let id = part.file(entry);
                 let mut problems = Vec::new();
-                let places = self.input.blocks.locations(&id, entry, &mut |e| problems.push(e));
-                problems.into_iter().for_each(|e| self.problem(e));
-                for location in places.into_iter().filter(|p| self.wanted.wants_block(p)) {
+                let places = self.scan_input.blocks.locations(&id, entry, &mut |e| problems.push(e));
+                problems.into_iter().for_each(|e| self.report_problem(e));
+                for location in places.into_iter().filter(|p| self.row_selection.wants_block(p)) {
                     bytes += u64::from(location.head.bytes);
                     stripes.entry(location.head.stripe).or_default().push((files.len() as u32, location));
                 }
                 files.push(id);
             }
         }
-        if let Some(p) = &self.progress {
+        if let Some(p) = &self.store_progress {
             p.bytes_total.fetch_add(bytes, Ordering::Relaxed);
         }
         let mut batch = self.batches.pop().unwrap_or_default();
@@ -242,7 +242,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Reads stripes of an active stream until a stripe has an event. Returns false if there are no more stripes.
-    fn refill(&mut self, index: usize) -> bool {
+    fn refill_stream(&mut self, index: usize) -> bool {
         while let Some(blocks) = self.active[index].stripes.pop_front() {
             let mut batch = std::mem::take(&mut self.active[index].batch);
             batch.clear();
@@ -251,25 +251,25 @@ impl<'a> Scan<'a> {
             let raw_bytes: usize = heads().map(|head| head.raw_bytes as usize).sum();
             let rows: usize = heads().map(|head| head.rows as usize).sum();
             let raw_bytes = raw_bytes.min(STRIPE_BYTES_MAX);
-            batch.reserve(raw_bytes, rows.min(raw_bytes / LINE));
+            batch.reserve_rows(raw_bytes, rows.min(raw_bytes / LINE));
             let mut room = STRIPE_BYTES_MAX;
             for (file, block_location) in blocks {
                 let id = self.active[index].files[file as usize];
-                let result = self.read(&id, &block_location, &mut room, &mut batch);
+                let result = self.read_block(&id, &block_location, &mut room, &mut batch);
                 match result {
                     Ok(()) => {}
                     Err(e @ Error::Answer(_)) => {
-                        self.fail(e);
+                        self.fail_scan(e);
                         return false;
                     }
-                    Err(e) => self.problem(e),
+                    Err(e) => self.report_problem(e),
                 }
-                if let Some(p) = &self.progress {
+                if let Some(p) = &self.store_progress {
                     p.bytes.fetch_add(block_location.head.bytes.into(), Ordering::Relaxed);
                 }
             }
             batch.sort_keys();
-            if let Some(p) = &self.progress {
+            if let Some(p) = &self.store_progress {
                 p.rows.fetch_add(batch.keys.len() as u64, Ordering::Relaxed);
             }
             let stream = &mut self.active[index];
@@ -282,14 +282,14 @@ impl<'a> Scan<'a> {
     }
 
     /// Adds the selected rows of a block to `batch`.
-    fn read(
+    fn read_block(
         &mut self,
         id: &FileId,
         location: &BlockLocation,
         room: &mut usize,
         batch: &mut FrameBatch,
     ) -> Result<()> {
-        let path = self.input.blocks.path(id);
+        let path = self.scan_input.blocks.path(id);
         let damage_at = |offset: u64, reason: &str| {
             Err(Error::block_damage(&path, location.head.number, location.offset + offset, reason))
         };
@@ -298,22 +298,22 @@ impl<'a> Scan<'a> {
             Some(left) => *room = left,
             None => return damage_at(0, "its stripe holds more than any that a seal writes"),
         }
-        let block = self.input.blocks.read(id, location, &FieldClass::ALL, &mut self.block)?;
-        let wanted = self.wanted.in_block(location.head.instrument);
-        match self.decoder.decode(&block, &location.head, &wanted, batch) {
+        let block = self.scan_input.blocks.read(id, location, &FieldClass::ALL, &mut self.block)?;
+        let block_filter = self.row_selection.in_block(location.head.instrument);
+        match self.decoder.decode(&block, &location.head, &block_filter, batch) {
             Ok(()) => Ok(()),
             Err(flaw) => damage_at(flaw.offset as u64, flaw.reason),
         }
     }
 
     /// Ends the scan, because the rest cannot be read.
-    fn fail(&mut self, failure: Error) {
+    fn fail_scan(&mut self, failure: Error) {
         self.active.clear();
         self.tapes.clear();
         self.failure = Some(failure);
     }
 
-    fn problem(&mut self, problem: Error) {
+    fn report_problem(&mut self, problem: Error) {
         self.problem_count += 1;
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(problem);

@@ -124,30 +124,30 @@ pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_
     // The tape first: a wrong path must not leave an empty store behind.
     let standing = unitape_tape::tape_status(tape)?;
     let (_lock, mut manifest, keys) = open_for_sealing(store, key, options.random)?;
-    let mut names = TokenDictionary::load(store, &keys, &manifest.names)?;
+    let mut token_dictionary = TokenDictionary::load(store, &keys, &manifest.names)?;
     let state = manifest.tape(standing.id).cloned();
     let mut sealed = SealReport::default();
     let mut work = TapeSealer::new(tape, &standing, state.as_ref(), options)?;
-    (sealed.from, sealed.gap) = (work.from, work.gap);
+    (sealed.from, sealed.gap) = (work.from_position, work.gap);
     let generation = manifest.generation + 1;
     let mut commit = [0; 16];
     options.random.fill(&mut commit)?;
     let commit = u128::from_le_bytes(commit);
     let sealer = BlockSealer {
         keys: &keys,
-        leaves: LeafKeys::new(&keys),
+        leaf_keys: LeafKeys::new(&keys),
         days: std::mem::take(&mut manifest.day_keys),
         random: options.random,
     };
     let mut stripes =
         StripeWriter::new(store, SealId { tape: standing.id, generation, commit }, sealer, options);
-    let seal_end = work.run(&mut names, &mut stripes)?;
+    let seal_end = work.run(&mut token_dictionary, &mut stripes)?;
     sealed.accepted = accepted_ranges(tape);
-    sealed.accepted.retain(|(from, to)| *from < seal_end.position && *to > work.from);
-    sealed.to = seal_end.position.max(work.from);
+    sealed.accepted.retain(|(from, to)| *from < seal_end.position && *to > work.from_position);
+    sealed.to = seal_end.position.max(work.from_position);
     sealed.damaged = work.reader.damaged().clone();
     sealed.unverified = work.reader.unverified().clone();
-    sealed.names = work.names.lost_names();
+    sealed.names = work.definitions.lost_names();
     let files = stripes.finish()?;
     if files.is_empty() {
         return Ok(sealed);
@@ -165,16 +165,16 @@ pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_
         });
         part.ordinal_first = part.ordinal_first.min(file.ordinals.0);
         part.ordinal_last = part.ordinal_last.max(file.ordinals.1);
-        part.files.push(file.entry.clone());
+        part.files.push(file.file_entry.clone());
         manifest.files.insert(id.listed_path(), file.digest());
-        sealed.rows += file.entry.rows;
-        sealed.blocks += u64::from(file.entry.blocks);
-        sealed.bytes += file.entry.bytes;
-        *sealed.days.entry(id.day).or_default() += file.entry.rows;
+        sealed.rows += file.file_entry.rows;
+        sealed.blocks += u64::from(file.file_entry.blocks);
+        sealed.bytes += file.file_entry.bytes;
+        *sealed.days.entry(id.day).or_default() += file.file_entry.rows;
     }
     manifest.parts.extend(parts.into_values());
     if let Some((segment, digest)) =
-        names.append(store, &keys, &manifest.names, (generation, commit), options.random)?
+        token_dictionary.append_names(store, &keys, &manifest.names, (generation, commit), options.random)?
     {
         manifest.names.push(segment);
         manifest.files.insert(DICTIONARY.to_owned(), digest);
@@ -183,8 +183,8 @@ pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_
     manifest.generation = generation;
     record_progress(&mut manifest, standing.id, options.date, &seal_end);
     note_parts(&mut manifest, standing.id, &sealed);
-    manifest.store(store, &keys, options.random)?;
-    stripes.keep();
+    manifest.store_manifest(store, &keys, options.random)?;
+    stripes.keep_files();
     sealed.generation = Some(generation);
     Ok(sealed)
 }
@@ -229,7 +229,7 @@ fn record_progress(manifest: &mut Manifest, tape: TapeId, date: Option<Day>, sea
 /// Writes into the manifest which parts of the tape the store does not have, and which ones nothing vouches for.
 fn note_parts(manifest: &mut Manifest, tape: TapeId, report: &SealReport) {
     let Some(state) = manifest.tapes.iter_mut().find(|t| t.tape == tape) else { return };
-    let damaged = report.damaged.parts.iter().map(|part| (part.from, part.to));
+    let damaged = report.damaged.parts.iter().map(|part| (part.from_position, part.to_position));
     state.missing.extend(report.gap.into_iter().chain(damaged).map(|(from, to)| [from.0, to.0]));
     state.unverified.extend(report.accepted.iter().map(|(from, to)| [from.0, to.0]));
     for parts in [&mut state.missing, &mut state.unverified] {
@@ -244,13 +244,13 @@ struct TapeSealer<'a> {
     tape: TapeId,
     options: &'a SealOptions<'a>,
     /// Sealed without regard to days.
-    from: Position,
+    from_position: Position,
     /// Days that are further.
     days: BTreeMap<Day, Position>,
     /// Nothing from here on is read.
-    limit: Option<Position>,
+    limit_position: Option<Position>,
     gap: Option<(Position, Position)>,
-    names: DefinitionTable,
+    definitions: DefinitionTable,
     tokens: [Vec<u32>; NameKind::COUNT],
     source_tokens: Vec<u32>,
 }
@@ -264,44 +264,52 @@ impl<'a> TapeSealer<'a> {
     ) -> Result<Self> {
         let (tape, days) = (standing.id, state.map_or_else(BTreeMap::new, |s| s.days.clone()));
         let of_day = options.date.and_then(|d| days.get(&d)).copied().unwrap_or_default();
-        let from = state.map_or(Position(0), |s| s.sealed).max(of_day);
-        let gap = (standing.first > from).then_some((from, standing.first));
+        let sealed_end = state.map_or(Position(0), |s| s.sealed).max(of_day);
+        let gap = (standing.oldest_position > sealed_end).then_some((sealed_end, standing.oldest_position));
         // The log has at least all definitions up to the durable position. The tape has the others.
-        let start = from.min(standing.durable);
-        let start = if start <= standing.first { StartPosition::Oldest } else { StartPosition::At(start) };
-        let read = ReadOptions { skip_damage: options.skip_damage, ..ReadOptions::default() };
-        let open = |start| Reader::open_with(dir, start, read).map_err(|e| shorter(e, tape, from));
-        let mut reader = open(start)?;
+        let read_from = sealed_end.min(standing.durable);
+        let start = if read_from <= standing.oldest_position {
+            StartPosition::Oldest
+        } else {
+            StartPosition::At(read_from)
+        };
+        let read_options = ReadOptions { skip_damage: options.skip_damage, ..ReadOptions::default() };
+        let open_reader = |start| {
+            Reader::open_with(dir, start, read_options).map_err(|e| shorter_tape(e, tape, sealed_end))
+        };
+        let mut reader = open_reader(start)?;
         if let Some(state) = state {
             check_last(&mut reader, state, dir, options.skip_damage)?;
         }
         let table = || {
-            let mut names = DefinitionTable::default();
+            let mut definitions = DefinitionTable::default();
             if options.skip_damage {
-                names.set_log(LostDefinitions::names(dir));
+                definitions.set_log(LostDefinitions::names(dir));
             }
-            names
+            definitions
         };
         let (mut names, mut lost_definitions) = (table(), LostDefinitions::new(dir, options.skip_damage));
         match lost_definitions.learn_before(reader.position(), |_, frame| names.admit_frame(frame).map(drop))
         {
             // All that the log has can be met on the tape once more.
-            Err(_) if standing.first.0 == 0 => (reader, names) = (open(StartPosition::Oldest)?, table()),
+            Err(_) if standing.oldest_position.0 == 0 => {
+                (reader, names) = (open_reader(StartPosition::Oldest)?, table())
+            }
             other => other?,
         }
         let limit = standing.live.then_some(standing.durable);
         if let Some(p) = options.progress {
-            p.bytes_total.store(standing.durable.0.saturating_sub(from.0), Ordering::Relaxed);
+            p.bytes_total.store(standing.durable.0.saturating_sub(sealed_end.0), Ordering::Relaxed);
         }
         Ok(Self {
             reader,
             tape,
             options,
-            from,
+            from_position: sealed_end,
             days,
-            limit,
+            limit_position: limit,
             gap,
-            names,
+            definitions: names,
             tokens: Default::default(),
             source_tokens: Vec::new(),
         })
@@ -312,13 +320,24 @@ impl<'a> TapeSealer<'a> {
         let mut seal_end = SealEnd { position: Position(0), last_position: Position(0), last_crc: 0 };
         let mut scratch = Vec::new();
         // The run borrows the reader, so the other fields are borrowed apart.
-        let Self { reader, tape, options, from, days, limit, names, tokens, source_tokens, .. } = self;
+        let Self {
+            reader,
+            tape,
+            options,
+            from_position: from,
+            days,
+            limit_position: limit,
+            definitions: names,
+            tokens,
+            source_tokens,
+            ..
+        } = self;
         'tape: while let Some(run) = reader.next_run(RUN_BYTES)? {
             if options.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
                 return Err(Error::Stopped);
             }
             // Bytes without a checksum are sealed later, when they are durable.
-            if !run.checked {
+            if !run.is_checked {
                 break;
             }
             let mut ordinal = run.ordinal;
@@ -350,7 +369,7 @@ impl<'a> TapeSealer<'a> {
                 };
                 if options.skip_damage {
                     // For names from the log. A name without a definition is refused below.
-                    _ = names.admit(&event);
+                    _ = names.admit_event(&event);
                 }
                 let (kind, day) = (event.kind(), Day::of_event(&event));
                 let sealed = days.get(&day).map_or(*from, |through| (*through).max(*from));
@@ -366,20 +385,20 @@ impl<'a> TapeSealer<'a> {
                         }
                         let name = names.name(dict, id).ok_or(FrameFault::Undefined { dict, id })?;
                         let token = store.intern(dict, name)?;
-                        remember(&mut tokens[dict as usize], id, token);
+                        record_token(&mut tokens[dict as usize], id, token);
                         Ok(token)
                     };
                     let source = event.source();
                     let source_token = source_tokens.get(source as usize).copied().unwrap_or(0);
-                    let changed = plan.change_ids(&mut scratch, change).and_then(|()| {
+                    let change_result = plan.change_ids(&mut scratch, change).and_then(|()| {
                         if source != 0 && source_token == 0 {
                             let defined = names.source(source).ok_or(FrameFault::UndefinedSource(source))?;
                             let token = store.intern_source(*tape, source, &defined.frame)?;
-                            remember(source_tokens, source, token);
+                            record_token(source_tokens, source, token);
                         }
                         TickSchema::for_kind(kind).ok_or(IdRefusal::Frame("bookkeeping among events"))
                     });
-                    let schema = match changed {
+                    let schema = match change_result {
                         Ok(schema) => schema,
                         Err(IdRefusal::Store(e)) => return Err(e),
                         Err(IdRefusal::Frame(reason)) => {
@@ -418,7 +437,7 @@ impl<'a> TapeSealer<'a> {
         }
         if reader.unverified().bytes > 0
             && let (Some(from), Some((path, unchecked_reason))) =
-                (reader.unverified().from, &reader.unverified().first)
+                (reader.unverified().first_position, &reader.unverified().first_file)
         {
             return Err(Error::Unchecked { path: path.clone(), from, reason: unchecked_reason.clone() });
         }
@@ -460,7 +479,7 @@ impl From<&'static str> for IdRefusal {
 
 /// Records the token of an id. The ids of a tape are consecutive, so a table of them is dense. An id far beyond all
 /// defined names never gets here.
-fn remember(tokens: &mut Vec<u32>, id: u32, token: u32) {
+fn record_token(tokens: &mut Vec<u32>, id: u32, token: u32) {
     let index = id as usize;
     if tokens.len() <= index {
         tokens.resize(index + 1, 0);
@@ -490,7 +509,7 @@ fn check_last(reader: &mut Reader, state: &TapeSealProgress, dir: &Path, skip_da
     }
 }
 
-fn shorter(error: unitape_tape::Error, tape: TapeId, sealed: Position) -> Error {
+fn shorter_tape(error: unitape_tape::Error, tape: TapeId, sealed: Position) -> Error {
     match error {
         unitape_tape::Error::NoFrame(_) => {
             let difference = "no frame starts or ends there now";
@@ -545,17 +564,17 @@ fn open_for_sealing(
         let mut id = StoreId::default();
         random.fill(&mut id.0)?;
         let keys = StoreKeys::new(master, id);
-        Manifest::new(&keys, random)?.store(store, &keys, random)?;
+        Manifest::new(&keys, random)?.store_manifest(store, &keys, random)?;
     }
     let (manifest, keys) = Manifest::load(store, master)?;
     remove(&Manifest::path_new(store))?;
-    clean(store, manifest.generation)?;
+    clean_store(store, manifest.generation)?;
     Ok((lock, manifest, keys))
 }
 
 /// Removes files of generations that the manifest does not know, and directories that are empty then. Only files with a
 /// store's names are considered.
-fn clean(store: &Path, generation: u64) -> Result<()> {
+fn clean_store(store: &Path, generation: u64) -> Result<()> {
     for day in subdirectories(store, |name| name.parse::<Day>().is_ok())? {
         for schema in subdirectories(&day, |name| TickSchema::from_name(name).is_some())? {
             for entry in fs::read_dir(&schema).with_context("list", &schema)? {

@@ -20,7 +20,7 @@ pub(crate) struct Selection {
     /// Tokens of instruments, sorted. `None` selects all.
     instruments: Option<Vec<InstrumentId>>,
     pub schemas: Vec<TickSchema>,
-    date: Option<Day>,
+    trading_day: Option<Day>,
     /// Whether no event can be selected.
     pub is_empty: bool,
 }
@@ -64,7 +64,7 @@ impl Selection {
                 [] => TickSchema::ALL.to_vec(),
                 some => some.to_vec(),
             },
-            date: filter.date,
+            trading_day: filter.date,
             is_empty: nothing || from > to,
         }
     }
@@ -72,7 +72,7 @@ impl Selection {
     /// Returns whether a file may have a wanted row.
     pub fn wants_file(&self, part: &SealedPart, entry: &FileEntry) -> bool {
         !self.is_empty
-            && self.date.is_none_or(|date| date == part.date)
+            && self.trading_day.is_none_or(|date| date == part.date)
             && self.schemas.contains(&entry.schema)
             && entry.ts_min <= self.rows.to.0
             && entry.ts_max >= self.rows.from.0

@@ -52,11 +52,11 @@ pub(crate) trait BlockSource: fmt::Debug {
 /// The blocks in the files of a store.
 #[derive(Debug)]
 pub(crate) struct StoredBlocks<'a> {
-    dir: &'a Path,
+    store_dir: &'a Path,
     keys: &'a StoreKeys,
     opener: BlockOpener<'a>,
     /// Files that are open, the latest one last.
-    open: Vec<(FileId, BlockFile)>,
+    open_files: Vec<(FileId, BlockFile)>,
 }
 
 /// Files that stay open: a store may have more than a process may open.
@@ -64,20 +64,25 @@ const OPEN_MAX: usize = 32;
 
 impl<'a> StoredBlocks<'a> {
     pub fn new(dir: &'a Path, keys: &'a StoreKeys, manifest: &'a Manifest) -> Self {
-        Self { dir, keys, opener: BlockOpener::new(keys, &manifest.day_keys), open: Vec::new() }
+        Self {
+            store_dir: dir,
+            keys,
+            opener: BlockOpener::new(keys, &manifest.day_keys),
+            open_files: Vec::new(),
+        }
     }
 
     /// Returns the index of a file among the open files, and opens it if necessary.
     fn open(&mut self, id: &FileId) -> Result<usize> {
-        if let Some(index) = self.open.iter().rposition(|(open, _)| open == id) {
+        if let Some(index) = self.open_files.iter().rposition(|(open, _)| open == id) {
             return Ok(index);
         }
-        let file = BlockFile::open(self.dir, id)?;
-        if self.open.len() == OPEN_MAX {
-            self.open.remove(0);
+        let file = BlockFile::open(self.store_dir, id)?;
+        if self.open_files.len() == OPEN_MAX {
+            self.open_files.remove(0);
         }
-        self.open.push((*id, file));
-        Ok(self.open.len() - 1)
+        self.open_files.push((*id, file));
+        Ok(self.open_files.len() - 1)
     }
 }
 
@@ -89,7 +94,7 @@ impl BlockSource for StoredBlocks<'_> {
         mut problem: &mut dyn FnMut(Error),
     ) -> Vec<BlockLocation> {
         match self.open(id) {
-            Ok(index) => self.open[index].1.places(self.keys, id, entry, &mut problem),
+            Ok(index) => self.open_files[index].1.places(self.keys, id, entry, &mut problem),
             Err(e) => {
                 problem(e);
                 Vec::new()
@@ -112,10 +117,10 @@ impl BlockSource for StoredBlocks<'_> {
             let reason = format!("its file cannot be opened any more: {e}");
             Error::block_damage(&self.path(id), location.head.number, location.offset, reason)
         })?;
-        self.opener.read(&self.open[index].1, id, location, classes, block)
+        self.opener.read_block(&self.open_files[index].1, id, location, classes, block)
     }
 
     fn path(&self, id: &FileId) -> PathBuf {
-        id.path(self.dir)
+        id.path(self.store_dir)
     }
 }

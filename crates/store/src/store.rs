@@ -19,10 +19,10 @@ use crate::source::{ScanInput, StoredBlocks};
 /// A store, as its manifest describes it at the time it is opened. It does not see a seal that runs meanwhile.
 #[derive(Debug)]
 pub struct Store {
-    dir: PathBuf,
+    store_dir: PathBuf,
     pub(crate) manifest: Manifest,
     pub(crate) keys: StoreKeys,
-    pub(crate) names: TokenDictionary,
+    pub(crate) tokens: TokenDictionary,
 }
 
 /// A part of a tape, by positions.
@@ -41,11 +41,11 @@ impl TapePart {
         tapes: &[TapeSealProgress],
         parts: fn(&TapeSealProgress) -> &Vec<[u64; 2]>,
     ) -> Vec<Self> {
-        let of_tape = |tape| {
+        let tape_parts = |tape| {
             let part = |&[from, to]: &[u64; 2]| (Position(from), Position(to));
             parts(tape).iter().map(part).map(|(from, to)| Self { tape: tape.tape, from, to })
         };
-        tapes.iter().flat_map(of_tape).collect()
+        tapes.iter().flat_map(tape_parts).collect()
     }
 }
 
@@ -100,7 +100,7 @@ pub struct StoredTotals {
 
 impl StoredTotals {
     /// Adds `other`.
-    pub fn add(&mut self, other: &Self) {
+    pub fn add_totals(&mut self, other: &Self) {
         self.rows += other.rows;
         self.blocks += other.blocks;
         self.bytes += other.bytes;
@@ -113,9 +113,9 @@ impl StoredTotals {
 impl StoreSummary {
     /// Sums the totals of all days.
     pub fn all(&self) -> StoredTotals {
-        let mut all = StoredTotals::default();
-        self.days.values().for_each(|d| all.add(&d.all));
-        all
+        let mut totals = StoredTotals::default();
+        self.days.values().for_each(|d| totals.add_totals(&d.all));
+        totals
     }
 }
 
@@ -127,23 +127,23 @@ impl Store {
     /// or dictionary.
     pub fn open(dir: &Path, key: &MasterKey) -> Result<Self> {
         let (manifest, keys) = Manifest::load(dir, key)?;
-        let names = TokenDictionary::load(dir, &keys, &manifest.names)?;
-        Ok(Self { dir: dir.to_owned(), manifest, keys, names })
+        let token_dictionary = TokenDictionary::load(dir, &keys, &manifest.names)?;
+        Ok(Self { store_dir: dir.to_owned(), manifest, keys, tokens: token_dictionary })
     }
 
     /// Returns the directory of the store.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        &self.store_dir
     }
 
     /// Returns the names and their tokens. The ids in scanned frames are these tokens.
     pub fn names(&self) -> &Dictionary {
-        &self.names.names
+        &self.tokens.names
     }
 
     /// Definitions of sources; their index is the token that scanned frames carry.
     pub fn sources(&self) -> impl Iterator<Item = Event<'_>> {
-        self.names.sources()
+        self.tokens.sources()
     }
 
     /// Makes the summary of the store from the manifest alone.
@@ -171,8 +171,8 @@ impl Store {
                     ts_min: (part.date != Day::UNDATED).then_some(UnixNanos(f.ts_min)),
                     ts_max: (part.date != Day::UNDATED).then_some(UnixNanos(f.ts_max)),
                 };
-                day.schemas.entry(f.schema).or_default().add(&amount);
-                day.all.add(&amount);
+                day.schemas.entry(f.schema).or_default().add_totals(&amount);
+                day.all.add_totals(&amount);
             }
         }
         info
@@ -183,7 +183,7 @@ impl Store {
         let mut problems = Vec::new();
         for part in &self.manifest.parts {
             for f in &part.files {
-                let path = part.file(f).path(&self.dir);
+                let path = part.file(f).path(&self.store_dir);
                 match std::fs::metadata(&path) {
                     Ok(meta) if meta.len() == f.bytes => {}
                     Ok(meta) => {
@@ -199,12 +199,12 @@ impl Store {
     }
 
     /// Returns the input of scans.
-    fn input(&self) -> ScanInput<'_> {
+    fn scan_input(&self) -> ScanInput<'_> {
         ScanInput {
             tapes: self.manifest.tapes.iter().map(|tape| tape.tape).collect(),
             parts: &self.manifest.parts,
             names: self.names(),
-            blocks: Box::new(StoredBlocks::new(&self.dir, &self.keys, &self.manifest)),
+            blocks: Box::new(StoredBlocks::new(&self.store_dir, &self.keys, &self.manifest)),
         }
     }
 
@@ -213,7 +213,7 @@ impl Store {
     /// # Errors
     /// Fails if no event in the store has the symbol or the venue.
     pub fn scan(&self, filter: &ScanFilter) -> Result<Scan<'_>> {
-        Scan::new(self.input(), filter)
+        Scan::new(self.scan_input(), filter)
     }
 
     /// Begins to read the rows of `schema` that `filter` selects. The schemas of the filter are ignored.
@@ -221,6 +221,6 @@ impl Store {
     /// # Errors
     /// Fails if no event in the store has the symbol or the venue, or if the schema has no rows.
     pub fn rows(&self, schema: TickSchema, filter: &ScanFilter) -> Result<RowScan<'_>> {
-        RowScan::new(self.input(), schema, filter)
+        RowScan::new(self.scan_input(), schema, filter)
     }
 }

@@ -52,14 +52,14 @@ pub(crate) struct StripeWriter<'a> {
     pub sealer: BlockSealer<'a>,
     stripe_bytes: usize,
     block_rows: usize,
-    open: FxHashMap<BufferKey, usize>,
+    open_buffers: FxHashMap<BufferKey, usize>,
     buffers: Vec<(BufferKey, BlockRows)>,
-    pool: Vec<BlockRows>,
+    spare_buffers: Vec<BlockRows>,
     weight: usize,
     stripe: u32,
     files: BTreeMap<FileId, FileWriter>,
     encoder: BlockEncoder,
-    out: Vec<u8>,
+    block_bytes: Vec<u8>,
     /// Files are removed again unless the seal gets to its end.
     is_finished: bool,
 }
@@ -74,14 +74,14 @@ impl<'a> StripeWriter<'a> {
             sealer,
             stripe_bytes: options.stripe_bytes,
             block_rows: options.block_rows,
-            open: FxHashMap::default(),
+            open_buffers: FxHashMap::default(),
             buffers: Vec::new(),
-            pool: Vec::new(),
+            spare_buffers: Vec::new(),
             weight: 0,
             stripe: 0,
             files: BTreeMap::new(),
             encoder: BlockEncoder::default(),
-            out: Vec::new(),
+            block_bytes: Vec::new(),
             is_finished: false,
         }
     }
@@ -92,12 +92,12 @@ impl<'a> StripeWriter<'a> {
         if self.weight + frame.len() + ROW_BYTES + BUFFER_BYTES > self.stripe_bytes && self.weight > 0 {
             self.flush()?;
         }
-        let index = match self.open.get(&key) {
+        let index = match self.open_buffers.get(&key) {
             Some(&index) if self.buffers[index].1.has_room(frame.len(), self.block_rows) => index,
             _ => {
-                let rows = self.pool.pop().unwrap_or_default();
+                let rows = self.spare_buffers.pop().unwrap_or_default();
                 self.buffers.push((key, rows));
-                self.open.insert(key, self.buffers.len() - 1);
+                self.open_buffers.insert(key, self.buffers.len() - 1);
                 self.weight += BUFFER_BYTES;
                 self.buffers.len() - 1
             }
@@ -126,28 +126,33 @@ impl<'a> StripeWriter<'a> {
             }
             let file = self.files.get_mut(&id).expect("just made");
             let mut headers = Vec::with_capacity(run.len());
-            self.out.clear();
+            self.block_bytes.clear();
             for (key, rows) in run {
-                let number = file.entry.blocks + headers.len() as u32;
+                let number = file.file_entry.blocks + headers.len() as u32;
                 let layout = EventSchema::for_layout(key.kind, key.layout).expect("the layout of an event");
                 let block_place =
-                    BlockPlace { file: id, instrument: key.instrument, stripe: self.stripe, number };
-                let header =
-                    self.encoder.encode(layout, &block_place, rows, &mut self.sealer, &mut self.out)?;
+                    BlockPlace { file_id: id, instrument: key.instrument, stripe: self.stripe, number };
+                let header = self.encoder.encode(
+                    layout,
+                    &block_place,
+                    rows,
+                    &mut self.sealer,
+                    &mut self.block_bytes,
+                )?;
                 headers.push(header);
             }
-            file.append(&self.out, &headers)?;
+            file.append_blocks(&self.block_bytes, &headers)?;
         }
         for (_, mut rows) in buffers.drain(..) {
             rows.clear();
-            self.pool.push(rows);
+            self.spare_buffers.push(rows);
         }
         self.buffers = buffers;
-        self.open.clear();
+        self.open_buffers.clear();
         self.weight = 0;
         self.stripe += 1;
         // Buffers that an unusual stripe needed are not kept for ever.
-        self.pool.truncate(POOL_MAX);
+        self.spare_buffers.truncate(POOL_MAX);
         Ok(())
     }
 
@@ -168,7 +173,7 @@ impl<'a> StripeWriter<'a> {
     }
 
     /// Keeps the written files, because the manifest names them now.
-    pub fn keep(&mut self) {
+    pub fn keep_files(&mut self) {
         self.is_finished = true;
     }
 }

@@ -129,11 +129,11 @@ pub struct VerifyReport {
 /// Fails if the directory is not a store, if the store has a foreign version or another key, or if the check was
 /// stopped. Damage is not an error but a finding.
 pub fn verify(dir: &Path, key: VerifyKey<'_>, options: &VerifyOptions<'_>) -> Result<VerifyReport> {
-    let mut check = Verifier { dir, options, report: VerifyReport::default(), buffer: Vec::new() };
+    let mut check = Verifier { store_dir: dir, options, report: VerifyReport::default(), buffer: Vec::new() };
     let path = Manifest::path(dir);
-    match check.manifest(&path, key) {
-        Ok((file, opened)) => check.files(&file, opened.as_ref())?,
-        Err(e @ Error::Damage { .. }) => check.problem(e),
+    match check.check_manifest(&path, key) {
+        Ok((file, opened)) => check.check_files(&file, opened.as_ref())?,
+        Err(e @ Error::Damage { .. }) => check.add_problem(e),
         Err(e) => return Err(e),
     }
     Ok(check.report)
@@ -146,7 +146,7 @@ struct SignedPart {
 }
 
 struct Verifier<'a> {
-    dir: &'a Path,
+    store_dir: &'a Path,
     options: &'a VerifyOptions<'a>,
     report: VerifyReport,
     /// Part of a file.
@@ -158,12 +158,12 @@ const BUFFER_BYTES: u64 = 1 << 20;
 
 impl Verifier<'_> {
     /// Checks the signature of the manifest, and opens it where there is the master key.
-    fn manifest(
+    fn check_manifest(
         &mut self,
         path: &Path,
         key: VerifyKey<'_>,
     ) -> Result<(SignedPart, Option<(Manifest, StoreKeys)>)> {
-        let mut file = ManifestFile::parse(read_manifest(self.dir)?, path)?;
+        let mut file = ManifestFile::parse(read_manifest(self.store_dir)?, path)?;
         let keys = match key {
             VerifyKey::Master(master) => {
                 let keys = StoreKeys::new(master, file.store);
@@ -182,7 +182,7 @@ impl Verifier<'_> {
             return Err(Error::damage(path, offset, "its signature is not one of its content"));
         }
         let files = file.files.clone();
-        let opened = keys.map(|keys| Ok::<_, Error>((file.open(&keys, path)?, keys))).transpose()?;
+        let opened_manifest = keys.map(|keys| Ok::<_, Error>((file.open(&keys, path)?, keys))).transpose()?;
         self.report.store = Some(hex(&file.store.0));
         (self.report.public_key, self.report.generation) = (Some(file.public_key), Some(file.generation));
         self.report.files = files.len() as u64;
@@ -190,41 +190,41 @@ impl Verifier<'_> {
         if let Some(p) = self.options.progress {
             p.bytes_total.store(self.report.bytes, Ordering::Relaxed);
         }
-        Ok((SignedPart { store: file.store, files }, opened))
+        Ok((SignedPart { store: file.store, files }, opened_manifest))
     }
 
-    fn files(&mut self, signed: &SignedPart, opened: Option<&(Manifest, StoreKeys)>) -> Result<()> {
+    fn check_files(&mut self, signed: &SignedPart, opened: Option<&(Manifest, StoreKeys)>) -> Result<()> {
         for (name, digest) in &signed.files {
             self.file(name, digest)?;
         }
         if let Some((manifest, keys)) = opened {
-            self.names(manifest, keys);
-            self.blocks(signed, manifest, keys)?;
+            self.check_names(manifest, keys);
+            self.check_blocks(signed, manifest, keys)?;
         }
-        self.foreign(signed)
+        self.find_foreign(signed)
     }
 
     /// Opens the dictionary, if it is there.
-    fn names(&mut self, manifest: &Manifest, keys: &StoreKeys) {
-        let path = self.dir.join(DICTIONARY);
+    fn check_names(&mut self, manifest: &Manifest, keys: &StoreKeys) {
+        let path = self.store_dir.join(DICTIONARY);
         if is_file(&path)
-            && let Err(e) = TokenDictionary::load(self.dir, keys, &manifest.names)
+            && let Err(e) = TokenDictionary::load(self.store_dir, keys, &manifest.names)
         {
-            self.retract(&path);
-            self.problem(e);
+            self.retract_finding(&path);
+            self.add_problem(e);
         }
     }
 
     /// Compares a file with its length and hash.
     fn file(&mut self, name: &str, digest: &FileDigest) -> Result<()> {
-        let path = self.dir.join(name);
-        let opened = match fs::symlink_metadata(&path) {
+        let path = self.store_dir.join(name);
+        let metadata = match fs::symlink_metadata(&path) {
             Ok(meta) if meta.is_file() => File::open(&path).map(|file| (file, meta.len())),
             // A link leads to bytes that are not in the store; a pipe may have none.
             Ok(_) => Err(ErrorKind::NotFound.into()),
             Err(e) => Err(e),
         };
-        let (mut file, length) = match opened {
+        let (mut file, length) = match metadata {
             Ok(opened) => opened,
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 self.add_finding(FindingKind::Missing, &path, None, "it is not there, or it is no file");
@@ -241,17 +241,17 @@ impl Verifier<'_> {
             return Ok(());
         }
         if length > digest.bytes {
-            let more = length - digest.bytes;
+            let extra_bytes = length - digest.bytes;
             if name == DICTIONARY {
                 // A killed seal appended these bytes. The next seal cuts them off.
                 self.add_finding(
                     FindingKind::LeftOver,
                     &path,
                     Some(digest.bytes),
-                    format!("{more} bytes that do not count"),
+                    format!("{extra_bytes} bytes that do not count"),
                 );
             } else {
-                let excess_problem = format!("{more} bytes more than the manifest says");
+                let excess_problem = format!("{extra_bytes} bytes more than the manifest says");
                 self.add_finding(FindingKind::Changed, &path, Some(digest.bytes), excess_problem);
                 return Ok(());
             }
@@ -261,7 +261,7 @@ impl Verifier<'_> {
         // A small file needs no large buffer.
         buffer.resize(buffer.len().max(left.min(BUFFER_BYTES) as usize), 0);
         while left > 0 {
-            self.stopped()?;
+            self.check_stopped()?;
             let part = left.min(buffer.len() as u64) as usize;
             match file.read(&mut buffer[..part]) {
                 Ok(0) => break,
@@ -297,7 +297,7 @@ impl Verifier<'_> {
     }
 
     /// Opens and decodes every block, and counts the contents of the files.
-    fn blocks(&mut self, signed: &SignedPart, manifest: &Manifest, keys: &StoreKeys) -> Result<()> {
+    fn check_blocks(&mut self, signed: &SignedPart, manifest: &Manifest, keys: &StoreKeys) -> Result<()> {
         let mut blocks = BlockChecker {
             opener: BlockOpener::new(keys, &manifest.day_keys),
             decoder: BlockDecoder::default(),
@@ -308,30 +308,36 @@ impl Verifier<'_> {
             let (mut ordinals, mut is_whole) = ((u64::MAX, 0), true);
             for entry in &part.files {
                 let id = part.file(entry);
-                let path = id.path(self.dir);
+                let path = id.path(self.store_dir);
                 if signed.files.get(&id.listed_path()).is_none_or(|digest| digest.bytes != entry.bytes) {
                     let list_problem =
                         format!("its list of files and its sealed part differ about {}", id.listed_path());
-                    self.add_finding(FindingKind::Changed, &Manifest::path(self.dir), None, list_problem);
+                    self.add_finding(
+                        FindingKind::Changed,
+                        &Manifest::path(self.store_dir),
+                        None,
+                        list_problem,
+                    );
                 }
                 // A missing file has been reported already.
-                let opened = if is_file(&path) { BlockFile::open(self.dir, &id).ok() } else { None };
-                let Some(file) = opened else {
+                let block_file =
+                    if is_file(&path) { BlockFile::open(self.store_dir, &id).ok() } else { None };
+                let Some(file) = block_file else {
                     is_whole = false;
                     continue;
                 };
                 let (mut problems, mut counts) = (Vec::new(), FileCounts::default());
                 for location in file.places(keys, &id, entry, &mut |e| problems.push(e)) {
-                    self.stopped()?;
-                    if let Err(e) = blocks.check(&file, &id, &location, &mut counts) {
+                    self.check_stopped()?;
+                    if let Err(e) = blocks.check_block(&file, &id, &location, &mut counts) {
                         problems.push(e);
                     }
                 }
                 ordinals = (counts.ordinals.0.min(ordinals.0), counts.ordinals.1.max(ordinals.1));
                 is_whole &= problems.is_empty();
                 if !problems.is_empty() {
-                    self.retract(&path);
-                    problems.into_iter().for_each(|e| self.problem(e));
+                    self.retract_finding(&path);
+                    problems.into_iter().for_each(|e| self.add_problem(e));
                 } else if !counts.are_of(entry) {
                     let count_problem =
                         "its rows are not as many, or not of those times, as the manifest says";
@@ -339,30 +345,30 @@ impl Verifier<'_> {
                 }
             }
             if is_whole && ordinals != (part.ordinal_first, part.ordinal_last) {
-                self.ordinals(part);
+                self.check_ordinals(part);
             }
         }
         Ok(())
     }
 
     /// Removes the finding about a file's hash, because the findings about its blocks have a place.
-    fn retract(&mut self, path: &Path) {
-        let before = self.report.findings.len();
+    fn retract_finding(&mut self, path: &Path) {
+        let old_count = self.report.findings.len();
         self.report.findings.retain(|finding| finding.path != path || finding.kind != FindingKind::Changed);
-        self.report.problems -= (before - self.report.findings.len()) as u64;
+        self.report.problems -= (old_count - self.report.findings.len()) as u64;
     }
 
-    fn ordinals(&mut self, part: &SealedPart) {
+    fn check_ordinals(&mut self, part: &SealedPart) {
         let (day, generation) = (part.date, part.generation);
         let problem = format!("the events of {day} in generation {generation} are not those that it names");
-        self.add_finding(FindingKind::Changed, &Manifest::path(self.dir), None, problem);
+        self.add_finding(FindingKind::Changed, &Manifest::path(self.store_dir), None, problem);
     }
 
     /// Finds the files that the store does not name.
-    fn foreign(&mut self, signed: &SignedPart) -> Result<()> {
-        let expected: BTreeSet<PathBuf> = signed.files.keys().map(|name| self.dir.join(name)).collect();
-        for path in self.list(self.dir) {
-            self.stopped()?;
+    fn find_foreign(&mut self, signed: &SignedPart) -> Result<()> {
+        let expected: BTreeSet<PathBuf> = signed.files.keys().map(|name| self.store_dir.join(name)).collect();
+        for path in self.list_directory(self.store_dir) {
+            self.check_stopped()?;
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             match name {
                 "manifest" => {}
@@ -387,13 +393,13 @@ impl Verifier<'_> {
     }
 
     fn foreign_of_day(&mut self, day: &Path, signed: &SignedPart, expected: &BTreeSet<PathBuf>) {
-        for schema in self.list(day) {
+        for schema in self.list_directory(day) {
             let name = schema.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if TickSchema::from_name(name).is_none() || !is_directory(&schema) {
                 self.foreign_at(&schema);
                 continue;
             }
-            for path in self.list(&schema) {
+            for path in self.list_directory(&schema) {
                 if expected.contains(&path) {
                     continue;
                 }
@@ -409,14 +415,14 @@ impl Verifier<'_> {
     /// Returns whether an unfinished seal of this store made the file. The file then has a later generation and the
     /// beginning of such a file.
     fn is_of_a_seal(&self, path: &Path, signed: &SignedPart) -> bool {
-        let name = path.strip_prefix(self.dir).ok().and_then(|name| name.to_str());
+        let name = path.strip_prefix(self.store_dir).ok().and_then(|name| name.to_str());
         let Some(path_parts) = name.and_then(FileId::parse_path) else { return false };
         if path_parts.2 <= self.report.generation.unwrap_or(0) || !is_file(path) {
             return false;
         }
-        let mut start = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
-        read.is_ok() && FileId::may_begin(&start, signed.store, path_parts)
+        let mut start_bytes = Vec::new();
+        let read_result = File::open(path).and_then(|file| file.take(64).read_to_end(&mut start_bytes));
+        read_result.is_ok() && FileId::may_begin(&start_bytes, signed.store, path_parts)
     }
 
     fn foreign_at(&mut self, path: &Path) {
@@ -424,7 +430,7 @@ impl Verifier<'_> {
     }
 
     /// Lists the entries of a directory, by name.
-    fn list(&mut self, dir: &Path) -> Vec<PathBuf> {
+    fn list_directory(&mut self, dir: &Path) -> Vec<PathBuf> {
         let entries = fs::read_dir(dir).and_then(|entries| {
             entries.map(|entry| entry.map(|entry| entry.path())).collect::<std::io::Result<Vec<_>>>()
         });
@@ -440,12 +446,12 @@ impl Verifier<'_> {
         }
     }
 
-    fn stopped(&self) -> Result<()> {
+    fn check_stopped(&self) -> Result<()> {
         let is_stopped = self.options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
         if is_stopped { Err(Error::VerifyStopped) } else { Ok(()) }
     }
 
-    fn problem(&mut self, error: Error) {
+    fn add_problem(&mut self, error: Error) {
         let finding = match error {
             Error::Damage { path, block, offset, reason } => {
                 Finding { kind: FindingKind::Changed, path, block, offset: Some(offset), problem: reason }
@@ -455,11 +461,11 @@ impl Verifier<'_> {
                 Finding { kind: FindingKind::Unreadable, path, block: None, offset: None, problem: message }
             }
             other => {
-                let (path, problem) = (Manifest::path(self.dir), other.to_string());
+                let (path, problem) = (Manifest::path(self.store_dir), other.to_string());
                 Finding { kind: FindingKind::Changed, path, block: None, offset: None, problem }
             }
         };
-        self.keep(finding);
+        self.keep_finding(finding);
     }
 
     fn add_finding(
@@ -469,10 +475,10 @@ impl Verifier<'_> {
         offset: Option<u64>,
         problem: impl Into<String>,
     ) {
-        self.keep(Finding { kind, path: path.into(), block: None, offset, problem: problem.into() });
+        self.keep_finding(Finding { kind, path: path.into(), block: None, offset, problem: problem.into() });
     }
 
-    fn keep(&mut self, finding: Finding) {
+    fn keep_finding(&mut self, finding: Finding) {
         self.report.problems += u64::from(finding.kind.is_problem());
         if self.report.findings.len() < PROBLEMS_MAX {
             self.report.findings.push(finding);
@@ -490,7 +496,7 @@ struct BlockChecker<'a> {
 
 impl BlockChecker<'_> {
     /// Opens all chunks of a block, makes its frames, and counts them.
-    fn check(
+    fn check_block(
         &mut self,
         file: &BlockFile,
         id: &FileId,
@@ -498,27 +504,28 @@ impl BlockChecker<'_> {
         counts: &mut FileCounts,
     ) -> Result<()> {
         let (head, number) = (&location.head, location.head.number);
-        let open = self.opener.read(file, id, location, &FieldClass::ALL, &mut self.block)?;
+        let open_block = self.opener.read_block(file, id, location, &FieldClass::ALL, &mut self.block)?;
         let wanted =
             RowFilter { from: UnixNanos(i64::MIN), to: UnixNanos(i64::MAX), venue: None, listed: None };
         self.batch.clear();
-        self.decoder.decode(&open, head, &wanted, &mut self.batch).map_err(|flaw| {
+        self.decoder.decode(&open_block, head, &wanted, &mut self.batch).map_err(|flaw| {
             Error::block_damage(file.path(), number, location.offset + flaw.offset as u64, flaw.reason)
         })?;
-        let bad = |reason: &str| Err(Error::block_damage(file.path(), number, location.offset, reason));
+        let damage_error =
+            |reason: &str| Err(Error::block_damage(file.path(), number, location.offset, reason));
         if self.batch.keys.len() as u64 != u64::from(head.rows) {
-            return bad("it has not as many rows as its header says");
+            return damage_error("it has not as many rows as its header says");
         }
         for key in &self.batch.keys {
             let event = Event::new(self.batch.frame(key)).expect("only whole frames are decoded");
             if Day::of_event(&event) != id.day || TickSchema::for_kind(event.kind()) != Some(id.schema) {
-                return bad("it has an event of another day or schema");
+                return damage_error("it has an event of another day or schema");
             }
         }
         counts.blocks += 1;
         counts.rows += u64::from(head.rows);
         counts.raw_bytes += u64::from(head.raw_bytes);
-        counts.times = (counts.times.0.min(head.ts_min), counts.times.1.max(head.ts_max));
+        counts.time_range = (counts.time_range.0.min(head.ts_min), counts.time_range.1.max(head.ts_max));
         counts.ordinals =
             (counts.ordinals.0.min(head.ordinal_first), counts.ordinals.1.max(head.ordinal_last));
         Ok(())
@@ -530,21 +537,21 @@ struct FileCounts {
     blocks: u32,
     rows: u64,
     raw_bytes: u64,
-    times: (UnixNanos, UnixNanos),
+    time_range: (UnixNanos, UnixNanos),
     ordinals: (u64, u64),
 }
 
 impl Default for FileCounts {
     fn default() -> Self {
         let times = (UnixNanos(i64::MAX), UnixNanos(i64::MIN));
-        Self { blocks: 0, rows: 0, raw_bytes: 0, times, ordinals: (u64::MAX, 0) }
+        Self { blocks: 0, rows: 0, raw_bytes: 0, time_range: times, ordinals: (u64::MAX, 0) }
     }
 }
 
 impl FileCounts {
     fn are_of(&self, entry: &FileEntry) -> bool {
         (self.blocks, self.rows, self.raw_bytes) == (entry.blocks, entry.rows, entry.raw_bytes)
-            && self.times == (UnixNanos(entry.ts_min), UnixNanos(entry.ts_max))
+            && self.time_range == (UnixNanos(entry.ts_min), UnixNanos(entry.ts_max))
     }
 }
 

@@ -104,7 +104,7 @@ impl fmt::Debug for ChangedBlocks {
 }
 
 impl BlockFetch for ChangedBlocks {
-    fn fetch(&mut self, index: u32, out: &mut Vec<u8>) -> io::Result<()> {
+    fn fetch_block(&mut self, index: u32, out: &mut Vec<u8>) -> io::Result<()> {
         let mut bytes = self.sealed[index as usize].clone();
         (self.change)(index, &mut bytes)?;
         out.extend_from_slice(&bytes);
@@ -120,7 +120,7 @@ fn sealed_bytes(answer: &Answer, block: &SealedBlock) -> Vec<u8> {
 
 /// The index of an answer that went over a wire.
 fn sent_index(answer: &Answer) -> AnswerIndex {
-    serde_json::from_str(&serde_json::to_string(&answer.index).unwrap()).unwrap()
+    serde_json::from_str(&serde_json::to_string(&answer.private_index).unwrap()).unwrap()
 }
 
 fn reader_of(given: &Given) -> AnswerReader {
@@ -307,11 +307,11 @@ proptest! {
                 outcome.items
             });
             assert_same(&got, &want);
-            let index = serde_json::to_value(&answer.answer.index).unwrap();
+            let index = serde_json::to_value(&answer.answer.private_index).unwrap();
             assert_tight(&store, &index, ReadDepth::Events, grants, &want, &all);
             let readable: Vec<&Seen> = all.iter().filter(|e| grants.cover(e, ReadDepth::Events)).collect();
             let strange = grants.answer(&store, &with_strange_names(&filter, &readable), ReadDepth::Events);
-            prop_assert_eq!(&serde_json::to_value(&strange.answer.index).unwrap(), &index, "what is hidden is not there");
+            prop_assert_eq!(&serde_json::to_value(&strange.answer.private_index).unwrap(), &index, "what is hidden is not there");
 
             let answer = grants.answer(&store, &filter, ReadDepth::Rows);
             let reader = reader_of(&answer);
@@ -329,11 +329,11 @@ proptest! {
                 });
                 assert_same(&got, &want);
             }
-            let index = serde_json::to_value(&answer.answer.index).unwrap();
+            let index = serde_json::to_value(&answer.answer.private_index).unwrap();
             assert_tight(&store, &index, ReadDepth::Rows, grants, &[], &all);
             let readable: Vec<&Seen> = all.iter().filter(|e| grants.cover(e, ReadDepth::Rows)).collect();
             let strange = grants.answer(&store, &with_strange_names(&filter, &readable), ReadDepth::Rows);
-            prop_assert_eq!(&serde_json::to_value(&strange.answer.index).unwrap(), &index, "what is hidden is not there");
+            prop_assert_eq!(&serde_json::to_value(&strange.answer.private_index).unwrap(), &index, "what is hidden is not there");
             prop_assert!(reader.scan(&ScanFilter::default()).is_err(), "rows have no events");
         }
     }
@@ -345,7 +345,7 @@ fn a_leaf_key_opens_no_other_leaf() {
     let dir = tempfile::tempdir().unwrap();
     let store = sealed_store(dir.path(), 71, 1, 2, 25);
     let answer = Grants::ALL.answer(&store, &ScanFilter::default(), ReadDepth::Events);
-    let index = serde_json::to_value(&answer.answer.index).unwrap();
+    let index = serde_json::to_value(&answer.answer.private_index).unwrap();
     let leaves = index["leaves"].as_array().unwrap().clone();
     let keys: BTreeSet<&str> = leaves.iter().map(|leaf| leaf["key"].as_str().unwrap()).collect();
     assert!(keys.len() == leaves.len() && leaves.len() > 60, "{}", leaves.len());
@@ -388,7 +388,7 @@ fn a_block_that_is_not_the_one_that_was_sealed_is_damage() {
     }
     let all = ScanFilter::default();
     let answer = Grants::ALL.answer(&store, &all, ReadDepth::Events);
-    let index = serde_json::to_value(&answer.answer.index).unwrap();
+    let index = serde_json::to_value(&answer.answer.private_index).unwrap();
     let rows = |block: u32| {
         // Bytes 4 to 7 of a head are its rows.
         let head = index["blocks"][block as usize]["head"].as_str().unwrap();
@@ -548,7 +548,7 @@ fn a_file_that_the_system_refuses_fails_the_answers_that_need_it() {
         assert!(error.is_refusal() && error.cause() == ErrorCause::Outside, "{error}");
         let quotes = |access: &LeafAccess<'_>| access.schema == TickSchema::Bbo;
         let answer = store.answer(&all, depth, 100_000, &quotes).unwrap();
-        assert!(!answer.blocks.is_empty() && answer.index.problems.is_empty());
+        assert!(!answer.blocks.is_empty() && answer.private_index.problems.is_empty());
     }
 }
 
@@ -648,7 +648,7 @@ fn an_index_with_any_value_changed_is_refused_or_read() {
     let (mut refused, mut read) = (0, 0);
     for depth in [ReadDepth::Rows, ReadDepth::Events] {
         let answer = Grants::ALL.answer(&store, &wanted, depth);
-        let index = serde_json::to_value(&answer.answer.index).unwrap();
+        let index = serde_json::to_value(&answer.answer.private_index).unwrap();
         let count = |reader: &AnswerReader| {
             let mut n = [0; 3];
             for (n, schema) in n.iter_mut().zip([TickSchema::Trades, TickSchema::Bbo]) {

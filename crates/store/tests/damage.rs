@@ -323,7 +323,7 @@ fn what_retention_took_is_told_as_a_gap() {
     let dir = tempfile::tempdir().unwrap();
     let path = tape(dir.path(), "tape", 35, 1, 6_000);
     let whole = seen_on_tape(&path);
-    let end = unitape_tape::info(&path).unwrap().end.0;
+    let end = unitape_tape::info(&path).unwrap().end_position.0;
     let limits = unitape_tape::RetentionLimits { bytes: Some(end - (300 << 10)), ..Default::default() };
     unitape_tape::retain(&path, &limits, &unitape_tape::RemovalOptions::default(), false).unwrap();
     let store = dir.path().join("store");

@@ -318,11 +318,11 @@ pub enum Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{} begins at position {position} with ordinal {ordinal}, not at {wanted_position} with {wanted_ordinal}; open it at \
-     its own origin, or name another directory", path.display()
+     its own origin, or name another directory", tape_dir.display()
 )]
 pub struct OriginMismatch {
     /// The tape's directory.
-    pub path: PathBuf,
+    pub tape_dir: PathBuf,
     /// Where it begins, or began before retention removed segments.
     pub position: Position,
     /// Events before that.

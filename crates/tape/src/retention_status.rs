@@ -24,11 +24,11 @@ pub struct RetentionStatus {
     /// Oldest position there is.
     pub oldest: Position,
     /// Removal is announced up to this position; the oldest position if no removal is announced.
-    pub announced: Position,
+    pub announced_to: Position,
     /// Segments that are finished, checksummed, durable and read-only.
-    pub sealed: u64,
+    pub sealed_count: u64,
     /// Segments that are not.
-    pub open: u64,
+    pub open_count: u64,
     /// Segments that would be gone or going if no cursor held them.
     pub held_segments: u64,
     /// By how many nanoseconds the clock has jumped, while retention by age and day is suspended for it.
@@ -65,29 +65,35 @@ pub struct CursorStatus {
 /// # Errors
 /// Fails if `dir` is no tape or has a foreign version, and at damage on the way to its end.
 pub fn retention_status(dir: &Path) -> Result<RetentionStatus> {
-    let live = SegmentLocator::open(dir)?;
-    let oldest = live.oldest()?;
-    let state = StatePage::look(&live.paths)?;
-    let on_disk = list_segments(&live.paths.segments())?;
-    let sealed = on_disk.iter().filter(|i| is_sealed(&segment_path(&live.paths.segments(), **i))).count();
-    let (clock_jump_ns, clock_jumps, trouble) = kept_state(&live.paths);
-    let end = Reader::open_with(dir, StartPosition::End, FIGURES)?;
+    let segment_locator = SegmentLocator::open(dir)?;
+    let oldest = segment_locator.oldest_position()?;
+    let state = StatePage::attach_reader(&segment_locator.paths)?;
+    let on_disk = list_segments(&segment_locator.paths.segments())?;
+    let sealed =
+        on_disk.iter().filter(|i| is_sealed(&segment_path(&segment_locator.paths.segments(), **i))).count();
+    let (clock_jump_ns, clock_jumps, trouble) = kept_state(&segment_locator.paths);
+    let tape_end = Reader::open_with(dir, StartPosition::End, FIGURES)?;
     let mut cursors = Vec::new();
     for name in Cursor::names(dir)? {
-        cursors.push(cursor(dir, name, &end)?);
+        cursors.push(cursor_status(dir, name, &tape_end)?);
     }
     let limits = state.as_ref().map(StatePage::retention);
     let held_segments = match &limits {
-        Some(limits) => count_held(&live.paths, &live.meta, limits, oldest.0 / live.meta.segment_bytes)?,
+        Some(limits) => count_held(
+            &segment_locator.paths,
+            &segment_locator.meta,
+            limits,
+            oldest.0 / segment_locator.meta.segment_bytes,
+        )?,
         None => 0,
     };
     Ok(RetentionStatus {
         limits,
         held_segments,
         oldest,
-        announced: oldest.max(state.as_ref().map_or(Position(0), StatePage::announced)),
-        sealed: sealed as u64,
-        open: live.indices()?.len().saturating_sub(sealed) as u64,
+        announced_to: oldest.max(state.as_ref().map_or(Position(0), StatePage::announced)),
+        sealed_count: sealed as u64,
+        open_count: segment_locator.indices()?.len().saturating_sub(sealed) as u64,
         clock_jump_ns,
         clock_jumps,
         trouble,
@@ -95,7 +101,7 @@ pub fn retention_status(dir: &Path) -> Result<RetentionStatus> {
     })
 }
 
-fn cursor(dir: &Path, name: String, end: &Reader) -> Result<CursorStatus> {
+fn cursor_status(dir: &Path, name: String, end: &Reader) -> Result<CursorStatus> {
     let path = dir.join("run/cursors").join(&name);
     let stored = std::fs::metadata(path).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let age_s = stored.elapsed().map_or(0, |d| d.as_secs());
@@ -108,7 +114,7 @@ fn cursor(dir: &Path, name: String, end: &Reader) -> Result<CursorStatus> {
         match Reader::resume_with(dir, point, FIGURES) {
             Ok(reader) => {
                 lag_events = Some(end.ordinal().saturating_sub(reader.ordinal()));
-                rewound_from = reader.rewinds().last.map(|rewound| rewound.from);
+                rewound_from = reader.rewinds().last_rewind.map(|rewound| rewound.reader_position);
                 position = Some(reader.position());
             }
             Err(e) => error = Some(e.to_string()),

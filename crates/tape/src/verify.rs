@@ -37,9 +37,9 @@ pub struct TapeSummary {
     /// Segments there are.
     pub segments: u64,
     /// Oldest position retained.
-    pub first: Position,
+    pub oldest_position: Position,
     /// Position after the last committed frame.
-    pub end: Position,
+    pub end_position: Position,
     /// Committed frames retained, bookkeeping included.
     pub frames: u64,
     /// Ordinal of the first event retained.
@@ -53,11 +53,11 @@ pub struct TapeSummary {
     /// Process that has it open for writing, 0 if it does not say.
     pub writer: Option<u64>,
     /// Directory of its hot segments.
-    pub hot: Option<PathBuf>,
+    pub hot_dir: Option<PathBuf>,
     /// Damaged parts that were passed over.
     pub damaged: DamagedParts,
     /// Bytes that should have a checksum and could not be compared with one.
-    pub unverified: UnverifiedBytes,
+    pub unverified_bytes: UnverifiedBytes,
 }
 
 /// The state of a tape, as far as it is known without reading the frames.
@@ -66,7 +66,7 @@ pub struct TapeStatus {
     /// The identity of the tape.
     pub id: TapeId,
     /// Oldest position retained.
-    pub first: Position,
+    pub oldest_position: Position,
     /// Frames before this position survive power loss.
     pub durable: Position,
     /// Whether a process has it open for writing, or its end is in shared memory.
@@ -78,18 +78,18 @@ pub struct TapeStatus {
 /// # Errors
 /// Fails if `dir` is no tape, has a foreign version, or has damaged small files.
 pub fn tape_status(dir: &Path) -> Result<TapeStatus> {
-    let live = SegmentLocator::open(dir)?;
+    let segment_locator = SegmentLocator::open(dir)?;
     Ok(TapeStatus {
-        id: live.meta.id,
-        first: live.oldest()?,
-        durable: load_durable(&live.paths)?.position,
-        live: lock_writer_pid(&live.paths)?.is_some() || live.hot_place()?.is_some(),
+        id: segment_locator.meta.id,
+        oldest_position: segment_locator.oldest_position()?,
+        durable: load_durable(&segment_locator.paths)?.position,
+        live: lock_writer_pid(&segment_locator.paths)?.is_some() || segment_locator.hot_place()?.is_some(),
     })
 }
 
 /// Returns the process that has the tape in `dir` open for writing, if there is one; 0 if its number is unknown.
 pub fn writer_pid(dir: &Path) -> Option<u64> {
-    lock_writer_pid(&TapePaths { dir: dir.into() }).ok().flatten()
+    lock_writer_pid(&TapePaths { tape_dir: dir.into() }).ok().flatten()
 }
 
 /// Returns the oldest position of the tape in `dir`.
@@ -97,7 +97,7 @@ pub fn writer_pid(dir: &Path) -> Option<u64> {
 /// # Errors
 /// Fails if `dir` is no tape or has a foreign version.
 pub fn oldest_position(dir: &Path) -> Result<Position> {
-    SegmentLocator::open(dir)?.oldest()
+    SegmentLocator::open(dir)?.oldest_position()
 }
 
 /// Reads the facts about the tape in `dir`.
@@ -114,8 +114,8 @@ pub fn info(dir: &Path) -> Result<TapeSummary> {
 /// Fails as [`info`] does; damaged segments are no error if the options pass over damage.
 pub fn info_with(dir: &Path, options: ReadOptions) -> Result<TapeSummary> {
     use std::os::unix::fs::MetadataExt;
-    let live = SegmentLocator::open(dir)?;
-    let indices = live.indices()?;
+    let segment_locator = SegmentLocator::open(dir)?;
+    let indices = segment_locator.indices()?;
     let mut reader = Reader::open_with(dir, StartPosition::Oldest, options)?;
     let (first, first_ordinal) = (reader.position(), reader.ordinal());
     let mut frames = 0;
@@ -123,29 +123,29 @@ pub fn info_with(dir: &Path, options: ReadOptions) -> Result<TapeSummary> {
         frames += unitape_model::frames(run.bytes).count() as u64;
     }
     let mut disk_bytes = 0;
-    for folder in [dir.to_path_buf(), live.paths.segments()] {
+    for folder in [dir.to_path_buf(), segment_locator.paths.segments()] {
         for entry in fs::read_dir(&folder).with_context("list", &folder)? {
             let meta = entry.with_context("list", &folder)?.metadata().with_context("look at", &folder)?;
             disk_bytes += if meta.is_file() { meta.blocks() * 512 } else { 0 };
         }
     }
     Ok(TapeSummary {
-        id: live.meta.id,
+        id: segment_locator.meta.id,
         format: crate::FORMAT_VERSION,
-        segment_bytes: live.meta.segment_bytes,
+        segment_bytes: segment_locator.meta.segment_bytes,
         segments: indices.len() as u64,
-        first,
-        end: reader.position(),
+        oldest_position: first,
+        end_position: reader.position(),
         frames,
         first_ordinal,
         ordinals: reader.ordinal(),
         // A damaged file counts as unverified.
-        durable: load_durable(&live.paths).map_or(Position(0), |durable| durable.position),
+        durable: load_durable(&segment_locator.paths).map_or(Position(0), |durable| durable.position),
         disk_bytes,
-        writer: lock_writer_pid(&live.paths)?,
-        hot: live.hot_place()?,
+        writer: lock_writer_pid(&segment_locator.paths)?,
+        hot_dir: segment_locator.hot_place()?,
         damaged: reader.damaged().clone(),
-        unverified: reader.unverified().clone(),
+        unverified_bytes: reader.unverified().clone(),
     })
 }
 
@@ -153,14 +153,14 @@ pub fn info_with(dir: &Path, options: ReadOptions) -> Result<TapeSummary> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyFinding {
     /// In which file.
-    pub file: PathBuf,
+    pub file_path: PathBuf,
     /// At which byte of it.
     pub offset: u64,
     /// The problem, in words.
     pub problem: String,
     /// From and to: the affected positions of the tape, if any. Frames before them are not harmed; after them, reading
     /// continues at the start of the next segment ([`Reader::skip_damage`]).
-    pub positions: Option<(Position, Position)>,
+    pub position_range: Option<(Position, Position)>,
 }
 
 /// The result of `verify`: counts and problems.
@@ -169,7 +169,7 @@ pub struct VerifyReport {
     /// Frames seen, bookkeeping included.
     pub frames: u64,
     /// Complete units seen.
-    pub units: u64,
+    pub unit_count: u64,
     /// Events seen (non-META frames).
     pub events: u64,
     /// Checksummed spans that were compared.
@@ -193,7 +193,7 @@ impl VerifyReport {
     }
 
     fn add_problem(&mut self, file: &Path, offset: u64, problem: impl Into<String>) {
-        self.add(file, offset, problem.into(), None);
+        self.add_finding(file, offset, problem.into(), None);
     }
 
     /// Adds a problem that removes the positions `from..to`.
@@ -205,20 +205,31 @@ impl VerifyReport {
         from: Position,
         to: Position,
     ) {
-        self.add(file, offset, problem.into(), Some((from, to.max(from))));
+        self.add_finding(file, offset, problem.into(), Some((from, to.max(from))));
     }
 
-    fn add(&mut self, file: &Path, offset: u64, problem: String, positions: Option<(Position, Position)>) {
+    fn add_finding(
+        &mut self,
+        file: &Path,
+        offset: u64,
+        problem: String,
+        positions: Option<(Position, Position)>,
+    ) {
         // A bound: a thoroughly broken tape is described well enough by the first ones.
         if self.problems.len() < 1000 {
-            self.problems.push(VerifyFinding { file: file.into(), offset, problem, positions });
+            self.problems.push(VerifyFinding {
+                file_path: file.into(),
+                offset,
+                problem,
+                position_range: positions,
+            });
         }
     }
 
     fn error(&mut self, error: Error, file: &Path, positions: Option<(Position, Position)>) {
         match error {
-            Error::Damage { path, offset, reason } => self.add(&path, offset, reason, positions),
-            other => self.add(file, 0, other.to_string(), positions),
+            Error::Damage { path, offset, reason } => self.add_finding(&path, offset, reason, positions),
+            other => self.add_finding(file, 0, other.to_string(), positions),
         }
     }
 }
@@ -233,53 +244,53 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
     if dir.is_file() {
         return Err(Error::NotATape { path: dir.into(), reason: "it is a file, and a tape is a directory" });
     }
-    let live = SegmentLocator::open(dir)?;
+    let segment_locator = SegmentLocator::open(dir)?;
     let mut report = VerifyReport::default();
-    let closed = !live.paths.writer_lock().exists();
-    let in_use = lock_writer_pid(&live.paths)?.is_some();
+    let was_closed = !segment_locator.paths.writer_lock().exists();
+    let in_use = lock_writer_pid(&segment_locator.paths)?.is_some();
     let mut is_damaged = false;
-    let mark = load_durable(&live.paths).unwrap_or_else(|e| {
-        report.error(e, &live.paths.durable(), None);
+    let mark = load_durable(&segment_locator.paths).unwrap_or_else(|e| {
+        report.error(e, &segment_locator.paths.durable(), None);
         is_damaged = true;
         DurableMark::default()
     });
     let durable = mark.position;
-    match Lineage::load(&live.paths, live.meta.id) {
+    match Lineage::load(&segment_locator.paths, segment_locator.meta.id) {
         Err(e @ (Error::Damage { .. } | Error::ForeignTape { .. })) => {
-            report.error(e, &Lineage::path(&live.paths), None);
+            report.error(e, &Lineage::path(&segment_locator.paths), None);
         }
         other => drop(other?),
     }
-    if let Err(e) = OriginRecord::load(&live.paths) {
-        report.error(e, &OriginRecord::path(&live.paths), None);
+    if let Err(e) = OriginRecord::load(&segment_locator.paths) {
+        report.error(e, &OriginRecord::path(&segment_locator.paths), None);
     }
-    match PendingCut::load(&live.paths, live.meta.id) {
+    match PendingCut::load(&segment_locator.paths, segment_locator.meta.id) {
         Ok(None) => {}
-        Ok(Some(cut)) => report.add_problem(&PendingCut::path(&live.paths), 0, cut.problem_text()),
-        Err(e) => report.error(e, &PendingCut::path(&live.paths), None),
+        Ok(Some(cut)) => report.add_problem(&PendingCut::path(&segment_locator.paths), 0, cut.problem_text()),
+        Err(e) => report.error(e, &PendingCut::path(&segment_locator.paths), None),
     }
     if let Some(notice) = hot_notice(dir)?.filter(HotNotice::may_miss_part) {
-        report.add_problem(&live.paths.hot(), 0, notice.to_string());
+        report.add_problem(&segment_locator.paths.hot(), 0, notice.to_string());
     }
-    let known_end = if closed { durable } else { StatePage::peek(&live.paths)?.max(durable) };
+    let known_end = if was_closed { durable } else { StatePage::peek(&segment_locator.paths)?.max(durable) };
     let log = DefinitionReader::open(dir);
     let mut log = match log {
         Ok(log) => Some(log),
         Err(e) => {
-            report.error(e, &live.paths.definitions(), None);
+            report.error(e, &segment_locator.paths.definitions(), None);
             None
         }
     };
-    let indices = live.indices()?;
+    let indices = segment_locator.indices()?;
     let Some(&oldest) = indices.first() else {
-        report.add_problem(&live.paths.segments(), 0, "there is no segment");
+        report.add_problem(&segment_locator.paths.segments(), 0, "there is no segment");
         return Ok(report);
     };
-    let size = live.meta.segment_bytes;
-    let mut logged = DefinitionLogVerifier { next: None, required_end: known_end };
+    let size = segment_locator.meta.segment_bytes;
+    let mut logged = DefinitionLogVerifier { next_definition: None, required_end: known_end };
     let start_position = Position(oldest * size);
     // The log alone has the definitions before an origin within the segment.
-    logged.skip_to(&mut log, live.oldest()?, &mut report);
+    logged.skip_to(&mut log, segment_locator.oldest_position()?, &mut report);
     let mut walk = VerifyWalk {
         position: start_position,
         ordinal: None,
@@ -287,19 +298,19 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
         broken: false,
         unit_open: false,
         is_sound: true,
-        index: IndexBuilder::new(&live.meta),
+        index_builder: IndexBuilder::new(&segment_locator.meta),
         durable,
     };
     for (i, &index) in indices.iter().enumerate() {
-        let path = segment_path(&live.paths.segments(), index);
+        let path = segment_path(&segment_locator.paths.segments(), index);
         if i > 0 && index != indices[i - 1] + 1 {
             let missing = indices[i - 1] + 1;
-            let path = segment_path(&live.paths.segments(), missing);
+            let path = segment_path(&segment_locator.paths.segments(), missing);
             let (from, to) = (Position(missing * size), Position(index * size));
             report.add_loss(&path, 0, "the segment is missing", from, to);
             walk.break_at(to);
         }
-        let (segment, first_ordinal) = match live.segment(index) {
+        let (segment, first_ordinal) = match segment_locator.segment(index) {
             Ok(Some(opened_segment)) => opened_segment,
             Ok(None) => continue,
             Err(e) => {
@@ -313,56 +324,56 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
             logged.skip_below(&mut log, Position(index * size), &mut report);
         }
         walk.segment(&segment, first_ordinal, in_use, &mut report, |position, frame, report| {
-            logged.compare(&mut log, position, frame, report);
+            logged.compare_definition(&mut log, position, frame, report);
         });
-        let stored = match (closed, in_use) {
+        let stored = match (was_closed, in_use) {
             (true, _) => StoredChecksumState::Covered,
             (_, true) => StoredChecksumState::Moving,
             _ => StoredChecksumState::AtLeastCovered,
         };
         let problem_count = report.problems.len();
-        walk.broken |= sums(&live, index, &mark, stored, &mut report);
-        let is_finished = walk.is_sound && walk.position == segment.end();
+        walk.broken |= check_sums(&segment_locator, index, &mark, stored, &mut report);
+        let is_finished = walk.is_sound && walk.position == segment.end_position();
         if is_finished && report.problems.len() == problem_count {
-            let header = SegmentHeader { meta: live.meta, index, first_ordinal };
-            check_index(&live, &mut walk.index, &header, durable, &mut report);
+            let header = SegmentHeader { meta: segment_locator.meta, index, first_ordinal };
+            check_index(&segment_locator, &mut walk.index_builder, &header, durable, &mut report);
         }
     }
-    if !closed
+    if !was_closed
         && !in_use
-        && !is_rebooted(&live.paths)
-        && let Some((from, error)) = first_lost(&live, durable)?
+        && !is_rebooted(&segment_locator.paths)
+        && let Some((from, error)) = first_lost(&segment_locator, durable)?
     {
-        let to = walk.position.max(from);
-        report.error(error, &live.paths.segments(), Some((from, to)));
+        let checked_end = walk.position.max(from);
+        report.error(error, &segment_locator.paths.segments(), Some((from, checked_end)));
         report.intact_to = report.intact_to.min(from);
     }
     logged.report_rest(&mut log, walk.position, &mut report);
     if walk.unit_open && !in_use {
         report.add_problem(
-            &segment_path(&live.paths.segments(), walk.position.0 / size),
+            &segment_path(&segment_locator.paths.segments(), walk.position.0 / size),
             HEADER_PAGE,
             "the last unit is not complete",
         );
     }
     if walk.position < durable && !walk.broken {
-        let path = segment_path(&live.paths.segments(), walk.position.0 / size);
+        let path = segment_path(&segment_locator.paths.segments(), walk.position.0 / size);
         let problem = format!("the tape ends before its durable position {durable}");
         report.add_loss(&path, HEADER_PAGE + walk.position.0 % size, problem, walk.position, durable);
     }
-    let from = durable.max(start_position);
-    if walk.position > from && !is_damaged {
-        let path = live.paths.durable();
-        if in_use || !closed && path.exists() {
-            report.not_covered = Some((from, walk.position));
+    let check_start = durable.max(start_position);
+    if walk.position > check_start && !is_damaged {
+        let path = segment_locator.paths.durable();
+        if in_use || !was_closed && path.exists() {
+            report.not_covered = Some((check_start, walk.position));
         } else if path.exists() {
             let end_problem =
                 format!("unverified: the tape was closed, and this says that it ends at position {durable}");
-            report.add_loss(&path, 16, end_problem, from, walk.position);
+            report.add_loss(&path, 16, end_problem, check_start, walk.position);
         } else {
             let file_problem =
                 "unverified: the file is missing, so nothing says which checksums are to be believed";
-            report.add_loss(&path, 0, file_problem, from, walk.position);
+            report.add_loss(&path, 0, file_problem, check_start, walk.position);
         }
     }
     report.accepted = accepted_ranges(dir);
@@ -386,7 +397,7 @@ struct VerifyWalk {
     /// Nothing is wrong in the segment walked last.
     is_sound: bool,
     /// The segment's index, built from its frames.
-    index: IndexBuilder,
+    index_builder: IndexBuilder,
     durable: Position,
 }
 
@@ -411,7 +422,7 @@ impl VerifyWalk {
         let problem_count = report.problems.len();
         if !self.has_ended
             && self.ordinal.is_some_and(|o| o != first_ordinal)
-            && segment.look(0) != HeaderWordState::Nothing
+            && segment.header_state(0) != HeaderWordState::Nothing
         {
             report.add_problem(
                 &segment.path,
@@ -419,35 +430,36 @@ impl VerifyWalk {
                 "the first ordinal does not follow from the segment before",
             );
         }
-        self.index.begin();
+        self.index_builder.begin_segment();
         while !self.has_ended {
             let (mut events, mut units, mut unit_end) = (0, 0, 0);
-            let from = offset;
-            offset = self.index.add_plain_events(segment, offset, segment.size, |header, end| {
-                events += 1;
-                if header.is_last() {
-                    (units, unit_end) = (units + 1, end);
-                }
-            });
+            let frame_offset = offset;
+            offset =
+                self.index_builder.add_plain_events(segment, offset, segment.data_bytes, |header, end| {
+                    events += 1;
+                    if header.is_last() {
+                        (units, unit_end) = (units + 1, end);
+                    }
+                });
             if events > 0 {
-                self.position = segment.base.plus(offset);
+                self.position = segment.base_position.plus(offset);
                 self.unit_open = unit_end < offset;
                 (report.frames, report.events) = (report.frames + events, report.events + events);
-                (report.units, ordinal) = (report.units + units, ordinal + events);
-                if !self.broken && unit_end > from {
-                    report.intact_to = segment.base.plus(unit_end);
+                (report.unit_count, ordinal) = (report.unit_count + units, ordinal + events);
+                if !self.broken && unit_end > frame_offset {
+                    report.intact_to = segment.base_position.plus(unit_end);
                 }
             }
-            if offset >= segment.size {
+            if offset >= segment.data_bytes {
                 break;
             }
-            match segment.look(offset) {
+            match segment.header_state(offset) {
                 HeaderWordState::Frame(header) => {
-                    self.index.add(segment, offset, header);
+                    self.index_builder.add_frame(segment, offset, header);
                     if DEFINITION_KINDS.contains(&header.kind()) {
                         // SAFETY: `look` saw the frame committed at `offset`, its length within the segment.
                         let frame = unsafe { segment.bytes(offset, header.len_bytes()) };
-                        definition(segment.base.plus(offset), frame, report);
+                        definition(segment.base_position.plus(offset), frame, report);
                     }
                     offset += header.len_bytes() as u64;
                     let is_filler = header.kind() == KIND_PAD;
@@ -455,9 +467,9 @@ impl VerifyWalk {
                     report.events += u64::from(!header.is_meta());
                     ordinal += u64::from(!header.is_meta());
                     self.unit_open = !header.is_last();
-                    self.position = segment.base.plus(offset);
+                    self.position = segment.base_position.plus(offset);
                     if header.is_last() {
-                        report.units += u64::from(!is_filler);
+                        report.unit_count += u64::from(!is_filler);
                         if !self.broken {
                             report.intact_to = self.position;
                         }
@@ -471,12 +483,12 @@ impl VerifyWalk {
                             "bytes behind the pad of a segment",
                         );
                     }
-                    self.position = segment.end();
+                    self.position = segment.end_position();
                     break;
                 }
                 // A hole in the durable part: another process removed the frames.
-                HeaderWordState::Nothing if segment.base.plus(offset) < self.durable && !in_use => {
-                    let (from, end) = (segment.base.plus(offset), segment.end());
+                HeaderWordState::Nothing if segment.base_position.plus(offset) < self.durable && !in_use => {
+                    let (from, end) = (segment.base_position.plus(offset), segment.end_position());
                     let problem = "nothing stands here, and the tape is durable further";
                     report.add_loss(
                         &segment.path,
@@ -490,7 +502,7 @@ impl VerifyWalk {
                 HeaderWordState::Nothing => self.has_ended = true,
                 HeaderWordState::Damage(header) => {
                     let frame_problem = format!("no frame can start with {header}");
-                    let (from, end) = (segment.base.plus(offset), segment.end());
+                    let (from, end) = (segment.base_position.plus(offset), segment.end_position());
                     report.add_loss(&segment.path, HEADER_PAGE + offset, frame_problem, from, end);
                     return self.break_at(end);
                 }
@@ -515,17 +527,18 @@ fn check_index(
     durable: Position,
     report: &mut VerifyReport,
 ) {
-    let from = Position(header.index * header.meta.segment_bytes);
-    let to = from.plus(header.meta.segment_bytes);
-    let is_durable = to <= durable || is_sealed(&segment_path(&live.paths.segments(), header.index));
+    let segment_start = Position(header.index * header.meta.segment_bytes);
+    let segment_end = segment_start.plus(header.meta.segment_bytes);
+    let is_durable = segment_end <= durable || is_sealed(&segment_path(&live.paths.segments(), header.index));
     if is_durable && let Some(fault) = segment_index::find_fault(&live.paths, frames, header) {
-        let problem = format!("{}, of positions {from} to {to}; readers do without it", fault.reason);
+        let problem =
+            format!("{}, of positions {segment_start} to {segment_end}; readers do without it", fault.reason);
         report.add_problem(&live.paths.index(header.index), fault.offset, problem);
     }
 }
 
 /// Compares the checksums of a segment on the disk; true if one does not match.
-fn sums(
+fn check_sums(
     live: &SegmentLocator,
     index: u64,
     durable: &DurableMark,
@@ -556,29 +569,29 @@ fn sums(
     };
     let Ok(Some((segment, _))) = MappedSegment::open(&path, &live.meta, index, false) else { return false };
     let mut broken = false;
-    let wanted = covered.div_ceil(span);
-    if checks.len() < wanted {
-        let from = base.plus(checks.len() * span);
+    let span_count = covered.div_ceil(span);
+    if checks.len() < span_count {
+        let unchecked_start = base.plus(checks.len() * span);
         let problem = match sums_path.exists() {
-            true => format!("unverified: there must be {wanted} checksums and are {}", checks.len()),
+            true => format!("unverified: there must be {span_count} checksums and are {}", checks.len()),
             false => "unverified: the checksums are missing".to_owned(),
         };
-        report.add_loss(&sums_path, checks.len() * 4, problem, from, base.plus(covered));
-        report.intact_to = report.intact_to.min(from);
+        report.add_loss(&sums_path, checks.len() * 4, problem, unchecked_start, base.plus(covered));
+        report.intact_to = report.intact_to.min(unchecked_start);
         broken = true;
     }
-    let open = OpenSpan { sum: durable.open_sum, stored };
-    for i in 0..wanted {
+    let open_span = OpenSpan { covered_sum: durable.open_sum, stored_state: stored };
+    for i in 0..span_count {
         // Frames before the durable position are committed.
-        let Some(fault) = checks.fault(&segment, i, covered, open) else {
+        let Some(fault) = checks.fault(&segment, i, covered, open_span) else {
             report.spans += 1;
             continue;
         };
         if !fault.missing {
             report.spans += 1;
             let sum_problem = format!("the checksum of the {span} bytes from here does not match");
-            let (from, to) = (base.plus(fault.from), base.plus(fault.to));
-            report.add_loss(&path, HEADER_PAGE + fault.from, sum_problem, from, to);
+            let (from, to) = (base.plus(fault.from_offset), base.plus(fault.to_offset));
+            report.add_loss(&path, HEADER_PAGE + fault.from_offset, sum_problem, from, to);
             report.intact_to = report.intact_to.min(from);
             broken = true;
         }
@@ -588,19 +601,19 @@ fn sums(
 
 /// The dictionary log beside the walk over the tape.
 struct DefinitionLogVerifier {
-    next: Option<(Position, Vec<u8>)>,
+    next_definition: Option<(Position, Vec<u8>)>,
     /// The log must have everything before this position.
     required_end: Position,
 }
 
 impl DefinitionLogVerifier {
-    fn read(&mut self, log: &mut Option<DefinitionReader>, report: &mut VerifyReport) {
-        self.next = None;
-        if let Some(open) = log {
-            match open.next() {
+    fn next_definition(&mut self, log: &mut Option<DefinitionReader>, report: &mut VerifyReport) {
+        self.next_definition = None;
+        if let Some(log_reader) = log {
+            match log_reader.next() {
                 Ok(Some((position, frame))) => {
                     report.definitions += 1;
-                    self.next = Some((position, frame.to_vec()));
+                    self.next_definition = Some((position, frame.to_vec()));
                 }
                 Ok(None) => *log = None,
                 Err(e) => {
@@ -612,9 +625,13 @@ impl DefinitionLogVerifier {
     }
 
     fn skip_to(&mut self, log: &mut Option<DefinitionReader>, position: Position, report: &mut VerifyReport) {
-        self.read(log, report);
-        while self.next.as_ref().is_some_and(|(definition_position, _)| *definition_position < position) {
-            self.read(log, report);
+        self.next_definition(log, report);
+        while self
+            .next_definition
+            .as_ref()
+            .is_some_and(|(definition_position, _)| *definition_position < position)
+        {
+            self.next_definition(log, report);
         }
     }
 
@@ -625,12 +642,16 @@ impl DefinitionLogVerifier {
         position: Position,
         report: &mut VerifyReport,
     ) {
-        while self.next.as_ref().is_some_and(|(definition_position, _)| *definition_position < position) {
-            self.read(log, report);
+        while self
+            .next_definition
+            .as_ref()
+            .is_some_and(|(definition_position, _)| *definition_position < position)
+        {
+            self.next_definition(log, report);
         }
     }
 
-    fn compare(
+    fn compare_definition(
         &mut self,
         log: &mut Option<DefinitionReader>,
         position: Position,
@@ -638,11 +659,11 @@ impl DefinitionLogVerifier {
         report: &mut VerifyReport,
     ) {
         let is_same = self
-            .next
+            .next_definition
             .as_ref()
             .is_some_and(|(definition_position, logged)| *definition_position == position && logged == frame);
         if is_same {
-            self.read(log, report);
+            self.next_definition(log, report);
         } else if position < self.required_end {
             let kind = FrameHeader::read(frame).kind();
             let problem = format!(
@@ -659,20 +680,24 @@ impl DefinitionLogVerifier {
         position: Position,
         report: &mut VerifyReport,
     ) {
-        while self.next.as_ref().is_some_and(|(definition_position, _)| *definition_position <= position) {
-            self.read(log, report);
+        while self
+            .next_definition
+            .as_ref()
+            .is_some_and(|(definition_position, _)| *definition_position <= position)
+        {
+            self.next_definition(log, report);
         }
     }
 
     fn report_rest(&mut self, log: &mut Option<DefinitionReader>, end: Position, report: &mut VerifyReport) {
-        while let Some((definition_position, _)) = &self.next {
+        while let Some((definition_position, _)) = &self.next_definition {
             if *definition_position < end || self.required_end >= end {
                 let problem = format!(
                     "the log has a definition at position {definition_position} that the tape does not have"
                 );
                 report.add_problem(Path::new("definitions.log"), 0, problem);
             }
-            self.read(log, report);
+            self.next_definition(log, report);
         }
     }
 }

@@ -147,7 +147,7 @@ fn what_waits_to_be_used_again_is_gone_after_a_death() {
     drop(writer);
     std::fs::write(hot.join("spare-0000000000000003"), b"cut short").unwrap();
     let (mut writer, recovery) = Writer::open(&dir, ID, options).unwrap();
-    assert!(!recovery.clean);
+    assert!(!recovery.was_closed);
     let (_, units) = fill(&mut writer, &hot, 3, units, 12);
     assert_eq!(Checker::new(&dir, 3).catch_up(), units);
     writer.close().unwrap();

@@ -215,7 +215,7 @@ fn writers_killed_while_they_make_a_segment_out_of_an_old_one() {
             wait_for(
                 || {
                     next = checker.catch_up();
-                    checker.reader.position() >= recovery.end
+                    checker.reader.position() >= recovery.end_position
                 },
                 &at,
             );

@@ -102,9 +102,9 @@ fn what_is_before_and_behind_damage_can_be_read() {
             }
         };
         let report = verify(dir.path()).unwrap();
-        let problem = report.problems.iter().find(|p| p.file == path && p.positions.is_some());
+        let problem = report.problems.iter().find(|p| p.file_path == path && p.position_range.is_some());
         let problem = problem.unwrap_or_else(|| panic!("round {round}: {:?}", report.problems));
-        let (first, behind) = problem.positions.unwrap();
+        let (first, behind) = problem.position_range.unwrap();
         assert!(first.0 <= lost && behind.0 <= to, "round {round}: {problem:?}");
         assert!(report.intact_to.0 <= lost, "round {round}: {}", report.intact_to);
         // All of it is looked at, and nothing sound is called garbage.
@@ -158,7 +158,7 @@ proptest! {
                 let file = dir.path().join(&name);
                 let crc = file.with_extension("seg");
                 let named = report.problems.iter().any(|p| {
-                    p.file == file || p.file == crc || p.file == Path::new("definitions.log") || name == "tape.toml"
+                    p.file_path == file || p.file_path == crc || p.file_path == Path::new("definitions.log") || name == "tape.toml"
                 });
                 prop_assert!(named, "{name} {at}: {:?}", report.problems);
             }

@@ -67,7 +67,7 @@ fn a_copy_of_a_running_tape_leaves_it_alone() {
             let mut checker = Checker::new(&copied, SEED);
             checker.catch_up()
         };
-        assert_eq!((had, recovery.clean), (300, false), "{backing:?}");
+        assert_eq!((had, recovery.was_closed), (300, false), "{backing:?}");
         append(&mut other, OTHER_SEED, 0, 200);
         append(&mut writer, SEED, 300, 900);
         append(&mut other, OTHER_SEED, 200, 300);
@@ -101,10 +101,10 @@ fn a_reader_of_a_copy_sees_the_copy() {
     assert!(!checker.reader.wait(Duration::from_millis(20)).unwrap());
     assert_eq!(checker.reader.lag().unwrap().bytes, 0);
     let found = info(&copied).unwrap();
-    assert_eq!((found.end, found.hot, found.writer), (end, None, None));
+    assert_eq!((found.end_position, found.hot_dir, found.writer), (end, None, None));
     let mut at_end = Reader::open(&copied, StartPosition::End).unwrap();
     assert_eq!((at_end.position(), at_end.next().unwrap().is_none()), (end, true));
-    assert!(info(&tape).unwrap().hot.is_some());
+    assert!(info(&tape).unwrap().hot_dir.is_some());
     let report = verify(&copied).unwrap();
     // Nothing of it was flushed, so nothing vouches for it; nothing else is wrong.
     assert!(report.problems.iter().all(|p| p.problem.starts_with("unverified")), "{report:?}");
@@ -137,7 +137,7 @@ fn copies_of_a_tape_whose_writer_died_leave_its_memory_alone() {
     }
     assert!(content(&hot_of(&tape)) == before, "the shared memory of the original");
     let (writer, recovery) = Writer::open(&tape, ID, hot_options()).unwrap();
-    assert_eq!(recovery.end, end, "all that was committed");
+    assert_eq!(recovery.end_position, end, "all that was committed");
     writer.close().unwrap();
     assert_eq!(Checker::new(&tape, SEED).catch_up(), 700);
 }
@@ -156,7 +156,7 @@ fn a_copy_that_was_torn_ends_where_its_units_end() {
     writer.wait_durable(writer.end(), Duration::from_secs(60)).unwrap();
     fs::copy(tape.join("durable"), copied.join("durable")).unwrap();
     let (mut other, recovery) = Writer::open(&copied, ID, hot_options()).unwrap();
-    assert_eq!(recovery.end, other.end());
+    assert_eq!(recovery.end_position, other.end());
     append(&mut other, OTHER_SEED, 0, 300);
     other.close().unwrap();
     assert_eq!(own_and_other(&copied, 200), (200, 300));

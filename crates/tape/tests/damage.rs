@@ -50,7 +50,7 @@ fn every_flipped_bit_is_found() {
         let found = match &report {
             Ok(report) => report.problems.iter().any(|p| {
                 let near = p.offset <= page && page < p.offset + CHECKSUM_SPAN;
-                p.file == path && (near || page < HEADER_PAGE)
+                p.file_path == path && (near || page < HEADER_PAGE)
             }),
             Err(_) => false,
         };
@@ -82,7 +82,7 @@ fn a_segment_cut_short_or_missing_is_damage_and_the_prefix_stays() {
             writable(&path).set_len(HEADER_PAGE + 4000).unwrap();
         }
         let report = verify(dir.path()).unwrap();
-        assert!(report.problems.iter().any(|p| p.file == path), "{:?}", report.problems);
+        assert!(report.problems.iter().any(|p| p.file_path == path), "{:?}", report.problems);
         assert!(report.intact_to.0 > SEGMENT_BYTES && report.intact_to.0 <= 2 * SEGMENT_BYTES);
         let mut reader = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
         let error = loop {
@@ -130,7 +130,7 @@ fn garbage_behind_the_end_is_cut_only_on_request() {
     assert!(matches!(error, Error::Damage { offset, .. } if offset == HEADER_PAGE + end.0), "{error}");
     let cut = WriterOptions { truncate_damage: true, ..options(SEGMENT_BYTES, None) };
     let (writer, recovery) = Writer::open(dir.path(), ID, cut).unwrap();
-    assert_eq!(recovery.end, end);
+    assert_eq!(recovery.end_position, end);
     writer.close().unwrap();
     assert!(verify(dir.path()).unwrap().is_intact());
 }
@@ -154,7 +154,9 @@ fn after_a_reboot_unproven_spans_are_cut() {
     file.write_all_at(&[0; 4096], HEADER_PAGE + CHECKSUM_SPAN + 8192).unwrap();
     let (writer, recovery) = Writer::open(dir.path(), ID, options(SEGMENT_BYTES, None)).unwrap();
     assert!(
-        recovery.rebooted && recovery.end.0 <= CHECKSUM_SPAN && recovery.end.0 > CHECKSUM_SPAN - 4096,
+        recovery.has_rebooted
+            && recovery.end_position.0 <= CHECKSUM_SPAN
+            && recovery.end_position.0 > CHECKSUM_SPAN - 4096,
         "{recovery:?}"
     );
     writer.close().unwrap();
@@ -207,7 +209,7 @@ fn foreign_directories_versions_ids_and_second_writers_are_refused() {
     let error = verify(&strange.path().join("letter.txt")).unwrap_err();
     assert!(error.to_string().contains("it is a file, and a tape is a directory"), "{error}");
     let (writer, recovery) = Writer::open(empty.path(), ID, options(SEGMENT_BYTES, None)).unwrap();
-    assert!(recovery.created);
+    assert!(recovery.was_created);
     writer.close().unwrap();
     assert!(verify(empty.path()).unwrap().is_intact());
 }

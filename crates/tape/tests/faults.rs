@@ -187,7 +187,7 @@ fn round(kind: Kind, call: SystemCall, nth: u64, fault: InjectedFault, seed: u64
     }
     let (mut writer, recovery) =
         Writer::open(dir.path(), ID, options_of(Kind::File, other.path())).expect(&at);
-    assert_eq!(recovery.end, end, "{at}: {tally:?}");
+    assert_eq!(recovery.end_position, end, "{at}: {tally:?}");
     let found = Checker::new(dir.path(), seed).catch_up();
     assert_eq!(found, tally.committed, "{at}: {tally:?}");
     append(&mut writer, seed, found, found + 10);
@@ -207,7 +207,7 @@ fn round(kind: Kind, call: SystemCall, nth: u64, fault: InjectedFault, seed: u64
     writer.close().expect(&at);
     let report = verify(dir.path()).unwrap();
     assert!(report.is_intact(), "{at}: {:?}", report.problems);
-    assert_eq!(report.units, found + 10, "{at}");
+    assert_eq!(report.unit_count, found + 10, "{at}");
     if hits > 0
         && fault.always
         && matches!(call, SystemCall::Sync | SystemCall::SyncDir | SystemCall::Open | SystemCall::Write)
@@ -271,7 +271,7 @@ fn once_through(kind: Kind, seed: u64, step: u64, account: &mut Account) {
         };
         let mut faults = vec![InjectedFault::once(errno), InjectedFault::always(errno)];
         if call == SystemCall::Write {
-            faults.push(InjectedFault { short: true, ..InjectedFault::once(ENOSPC) });
+            faults.push(InjectedFault { writes_half_first: true, ..InjectedFault::once(ENOSPC) });
         }
         for fault in faults {
             let mut nth = 1;
@@ -379,7 +379,7 @@ fn a_failed_flush_of_a_file_tape_lasts_until_it_is_opened_anew() {
     let error = writer.close().unwrap_err();
     assert!(matches!(error, Error::DurabilityFailed { .. }), "{error}");
     let (mut writer, recovery) = Writer::open(dir.path(), ID, options).unwrap();
-    assert!(!recovery.clean && recovery.cut_bytes == 0);
+    assert!(!recovery.was_closed && recovery.cut_bytes == 0);
     append(&mut writer, 1, 100, 120);
     writer.wait_durable(writer.end(), LONG).unwrap();
     assert_eq!(writer.durability_failure(), None);
@@ -424,7 +424,10 @@ fn pages_lost_after_a_failed_flush_are_damage() {
     // Nothing was touched; cut on request, and only then.
     let cut = WriterOptions { truncate_damage: true, ..options };
     let (writer, recovery) = Writer::open(dir.path(), ID, cut).unwrap();
-    assert!(recovery.end >= durable && recovery.end.0 <= index * SEGMENT_BYTES, "{recovery:?}");
+    assert!(
+        recovery.end_position >= durable && recovery.end_position.0 <= index * SEGMENT_BYTES,
+        "{recovery:?}"
+    );
     writer.close().unwrap();
     assert!(verify(dir.path()).unwrap().is_intact());
     assert!(Checker::new(dir.path(), 2).catch_up() >= 20);
@@ -483,7 +486,7 @@ fn a_piece_that_fails_on_its_way_is_written_again() {
     writer.close().unwrap();
     let wanted = segments(dir.path());
     assert!(end.0 > 2 * SEGMENT_BYTES, "{end:?}");
-    let half = InjectedFault { short: true, ..InjectedFault::once(EIO) };
+    let half = InjectedFault { writes_half_first: true, ..InjectedFault::once(EIO) };
     let mut met = 0;
     for (call, fault) in [
         (SystemCall::Write, InjectedFault::once(EIO)),
@@ -607,7 +610,7 @@ fn many_waiters_share_a_flush() {
 #[test]
 fn a_repair_that_stops_at_any_call_completes_its_cut() {
     let _alone = alone();
-    let options = RepairOptions { apply: true, truncate: true, ..RepairOptions::default() };
+    let options = RepairOptions { apply: true, truncates: true, ..RepairOptions::default() };
     // In the middle of a segment, at the start of the tape, and after a segment that is whole.
     for (wounded, offset) in [(2, HEADER_PAGE + 2048), (0, HEADER_PAGE), (3, HEADER_PAGE)] {
         let damaged = |dir: &Path| {
@@ -622,7 +625,7 @@ fn a_repair_that_stops_at_any_call_completes_its_cut() {
         let undisturbed = directory();
         damaged(undisturbed.path());
         let whole = repair(undisturbed.path(), &options).unwrap();
-        assert!(whole.cut.is_some_and(|cut| cut.wanted), "{whole:?}");
+        assert!(whole.cut.is_some_and(|cut| cut.is_applied), "{whole:?}");
         assert!(verify(undisturbed.path()).unwrap().is_intact());
         let wanted = without_repairs(undisturbed.path());
         let mut stops = 0;
@@ -706,7 +709,7 @@ fn an_opening_at_an_origin_that_stops_at_any_call_is_made_again() {
                     assert!(matches!(refused, Error::Unfinished { .. }), "{at}: {refused}");
                 }
                 let (writer, recovery) = open(dir).expect(&at);
-                assert_eq!((recovery.end, recovery.ordinal), (origin.position, 30), "{at}");
+                assert_eq!((recovery.end_position, recovery.ordinal), (origin.position, 30), "{at}");
                 assert!(recovery.epoch >= 7, "{at}: {recovery:?}");
                 close(writer);
                 let found = content(dir);
@@ -724,7 +727,7 @@ fn an_opening_at_an_origin_that_stops_at_any_call_is_made_again() {
 #[test]
 fn a_cut_of_another_tape_or_time_is_not_completed() {
     let _alone = alone();
-    let options = RepairOptions { apply: true, truncate: true, ..RepairOptions::default() };
+    let options = RepairOptions { apply: true, truncates: true, ..RepairOptions::default() };
     let dir = directory();
     let (mut writer, _) = Writer::open(dir.path(), ID, self::options(SEGMENT_BYTES, None)).unwrap();
     append(&mut writer, 3, 0, 40);
@@ -749,7 +752,10 @@ fn a_cut_of_another_tape_or_time_is_not_completed() {
         let dry = repair(dir.path(), &RepairOptions::default()).unwrap();
         let report = repair(dir.path(), &options).unwrap();
         for report in [&dry, &report] {
-            assert!(report.findings.iter().any(|f| f.file == path && f.problem.contains(why)), "{report:?}");
+            assert!(
+                report.findings.iter().any(|f| f.file_path == path && f.problem.contains(why)),
+                "{report:?}"
+            );
             assert_eq!(report.cut, None);
         }
         let after = without_repairs(dir.path());

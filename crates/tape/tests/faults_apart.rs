@@ -76,7 +76,7 @@ fn sweep(
         };
         let mut faults = vec![InjectedFault::once(errno), InjectedFault::always(errno)];
         if call == SystemCall::Write {
-            faults.push(InjectedFault { short: true, ..InjectedFault::once(ENOSPC) });
+            faults.push(InjectedFault { writes_half_first: true, ..InjectedFault::once(ENOSPC) });
         }
         for fault in faults {
             for nth in 1..500 {
@@ -112,7 +112,8 @@ fn sweep(
 
 fn gated() -> WriterOptions {
     let policy = GatePolicy::Wait { timeout: Duration::from_millis(20) };
-    let gate = |reader: &str| Gate { reader: reader.into(), ahead_bytes: 8192, policy, required: false };
+    let gate =
+        |reader: &str| Gate { reader: reader.into(), ahead_bytes: 8192, policy, holds_when_absent: false };
     WriterOptions { gates: vec![gate("risk"), gate("audit")], ..options(64 << 10, None) }
 }
 
@@ -150,8 +151,8 @@ fn every_call_of_a_gated_tape_may_fail() {
         while let Some(frame) = reader.next().expect(at) {
             units += u64::from(frame.header.is_last());
         }
-        assert_eq!((units, reader.position()), (appended.get(), recovery.end), "{at}");
-        let mut handle = GateHandle::attach(dir, "audit", recovery.end).expect(at);
+        assert_eq!((units, reader.position()), (appended.get(), recovery.end_position), "{at}");
+        let mut handle = GateHandle::attach(dir, "audit", recovery.end_position).expect(at);
         append(&mut writer, 1, units, units + 5);
         handle.advance(writer.end());
         drop(handle);

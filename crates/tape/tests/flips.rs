@@ -265,8 +265,11 @@ impl<'a> Round<'a> {
         let refused = opened.is_err();
         let mut units = self.good.units;
         if let Ok((mut writer, recovery)) = opened {
-            if recovery.end.0 < self.good.end {
-                return Err(format!("the writer begins at {}, {} is durable", recovery.end, self.good.end));
+            if recovery.end_position.0 < self.good.end {
+                return Err(format!(
+                    "the writer begins at {}, {} is durable",
+                    recovery.end_position, self.good.end
+                ));
             }
             append(&mut writer, UNITS_SEED, units, units + 5);
             units += 5;

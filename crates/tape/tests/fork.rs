@@ -148,7 +148,7 @@ fn gate_in_child(dir: &Path) {
         reader: "risk".into(),
         ahead_bytes: 1 << 20,
         policy: GatePolicy::Wait { timeout: Duration::from_millis(1) },
-        required: false,
+        holds_when_absent: false,
     };
     let (mut writer, _) =
         Writer::open(dir, ID, WriterOptions { gates: vec![gate], ..options(SEGMENT, None) }).unwrap();

@@ -18,7 +18,7 @@ use unitape_tape::{
 const WAIT: GatePolicy = GatePolicy::Wait { timeout: Duration::from_millis(5) };
 
 fn gate(reader: &str, ahead_bytes: u64, policy: GatePolicy) -> Gate {
-    Gate { reader: reader.into(), ahead_bytes, policy, required: false }
+    Gate { reader: reader.into(), ahead_bytes, policy, holds_when_absent: false }
 }
 
 fn gated(gates: Vec<Gate>) -> WriterOptions {
@@ -62,7 +62,7 @@ fn only_a_reader_that_is_there_holds_the_writer_up() {
     // As far ahead as was agreed, and one look further: at most twice.
     let ahead = writer.end().0 - handle.position().0;
     assert!((2048..=8192).contains(&ahead), "{ahead}");
-    assert!(writer.gates()[0].alive && writer.gates()[0].waits > 0);
+    assert!(writer.gates()[0].alive && writer.gates()[0].wait_count > 0);
     handle.advance(writer.end());
     handle.advance(Position(0)); // nothing new
     let (_, error) = fill(&mut writer, 100 + count);
@@ -121,8 +121,8 @@ proptest! {
             }
             for (handle, (i, standing)) in handles.iter().zip(writer.gates().into_iter().enumerate()) {
                 let reported = handle.dropped();
-                prop_assert_eq!(reported, standing.dropped);
-                let reported = (reported.count, reported.bytes, reported.first.0, reported.last.0);
+                prop_assert_eq!(reported, standing.drops);
+                let reported = (reported.count, reported.bytes, reported.first_position.0, reported.last_position.0);
                 prop_assert_eq!(reported, dropped[i]);
             }
         }
@@ -134,7 +134,7 @@ proptest! {
 #[test]
 fn a_required_reader_is_waited_for_also_while_it_is_away() {
     let dir = directory();
-    let gates = vec![Gate { required: true, ..gate("audit", 2048, WAIT) }];
+    let gates = vec![Gate { holds_when_absent: true, ..gate("audit", 2048, WAIT) }];
     let mut writer = open(dir.path(), gates.clone());
     let (count, error) = fill(&mut writer, 0);
     assert!(matches!(error, Error::Gated { alive: false, position: Position(0), .. }), "{error}");
@@ -182,7 +182,7 @@ fn the_writer_waits_for_a_slow_reader_and_nothing_is_lost() {
         }
         let mut handle = reader.join().unwrap();
         assert_eq!(handle.dropped(), unitape_tape::GateDrops::default());
-        assert!(writer.gates()[0].waits > 0);
+        assert!(writer.gates()[0].wait_count > 0);
         // The next writer finds the reader where it is.
         let end = writer.end();
         writer.close().unwrap();

@@ -52,7 +52,7 @@ fn a_dead_tape_that_was_moved_is_refused_until_its_memory_is_adopted() {
     let full = fs::canonicalize(&tape).unwrap();
     fs::remove_dir_all(&tape).unwrap();
 
-    assert!(hot_leftovers().iter().any(|left| left.hot == hot && left.tape == full && left.bytes > 0));
+    assert!(hot_leftovers().iter().any(|left| left.hot_dir == hot && left.tape == full && left.bytes > 0));
     let orphan = HotNotice::Orphan { hot: hot.clone(), tape: Some(full.clone()) };
     assert_eq!(hot_notice(&moved).unwrap(), Some(orphan.clone()));
     assert!(verify(&moved).unwrap().problems.iter().any(|problem| problem.problem == orphan.to_string()));
@@ -70,7 +70,7 @@ fn a_dead_tape_that_was_moved_is_refused_until_its_memory_is_adopted() {
     assert_eq!(hot_notice(&moved).unwrap(), None);
     assert_eq!(Checker::new(&moved, 9).catch_up(), 900);
     let (mut writer, recovery) = Writer::open(&moved, ID, hot_options()).unwrap();
-    assert_eq!(recovery.hot, None);
+    assert_eq!(recovery.hot_notice, None);
     append(&mut writer, 9, 900, 1000);
     writer.close().unwrap();
     assert!(!hot.exists());
@@ -97,7 +97,7 @@ fn only_one_adopts() {
     let error = forget_hot(&second).unwrap_err();
     assert!(matches!(error, Error::Option(_)), "{error}");
     let (writer, recovery) = Writer::open(&second, ID, hot_options()).unwrap();
-    assert!(!recovery.clean && recovery.hot.is_none());
+    assert!(!recovery.was_closed && recovery.hot_notice.is_none());
     writer.close().unwrap();
     Writer::open(&first, ID, hot_options()).unwrap().0.close().unwrap();
     let (all, part) = (Checker::new(&first, 9).catch_up(), Checker::new(&second, 9).catch_up());
@@ -112,7 +112,7 @@ fn a_copy_says_so_in_its_recovery() {
     let base = directory();
     let (tape, copied) = (base.path().join("tape"), base.path().join("copy"));
     let (mut writer, recovery) = Writer::open(&tape, ID, hot_options()).unwrap();
-    assert_eq!(recovery.hot, None);
+    assert_eq!(recovery.hot_notice, None);
     append(&mut writer, 9, 0, 100);
     let hot = hot_of(&tape);
     // Its first step renames a file, which `cp` would look for in vain.
@@ -122,8 +122,8 @@ fn a_copy_says_so_in_its_recovery() {
     copy(&tape, &copied);
     let (other, recovery) = Writer::open(&copied, ID, hot_options()).unwrap();
     let notice = HotNotice::Copy { hot: hot.clone(), tape: fs::canonicalize(&tape).unwrap() };
-    assert_eq!(recovery.hot, Some(notice));
-    assert_ne!(info(&copied).unwrap().hot, Some(hot.clone()));
+    assert_eq!(recovery.hot_notice, Some(notice));
+    assert_ne!(info(&copied).unwrap().hot_dir, Some(hot.clone()));
     // It has a directory of its own now, and the original's is nobody else's to name.
     let named = Backing::Hot { dir: Some(hot.clone()), window_segments: 4 };
     let third = base.path().join("third");
@@ -165,7 +165,7 @@ fn a_dead_tape_of_an_earlier_version_is_opened_whole() {
         let before = content(&hot);
         let (mut writer, recovery) =
             Writer::open(&tape, ID, WriterOptions { backing, ..hot_options() }).unwrap();
-        assert_eq!(recovery.hot, Some(HotNotice::Early { hot: hot.clone() }));
+        assert_eq!(recovery.hot_notice, Some(HotNotice::Early { hot: hot.clone() }));
         append(&mut writer, 9, 900, 1500);
         assert_eq!(Checker::new(&tape, 9).catch_up(), 1500);
         writer.close().unwrap();
@@ -207,7 +207,7 @@ fn a_tape_in_the_place_of_another_begins_with_nothing() {
     copy(&tape, &saved);
     fs::remove_dir_all(&tape).unwrap();
     let (writer, recovery) = Writer::open(&tape, ID, hot_options()).unwrap();
-    assert!(recovery.created && recovery.end.0 == 0 && recovery.hot.is_none());
+    assert!(recovery.was_created && recovery.end_position.0 == 0 && recovery.hot_notice.is_none());
     assert_ne!(hot_of(&tape), hot);
     writer.close().unwrap();
     assert!(hot.exists(), "it may still be brought onto a tape");

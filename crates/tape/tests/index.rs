@@ -260,7 +260,7 @@ fn an_index_changed_in_any_byte_gives_no_wrong_answer() {
     check("as it is");
     let reported = |context: &str| {
         let problems = verify(dir.path()).unwrap().problems;
-        assert!(problems.len() == 1 && problems[0].file == path, "{context}: {problems:?}");
+        assert!(problems.len() == 1 && problems[0].file_path == path, "{context}: {problems:?}");
         problems[0].offset
     };
     for at in 0..whole.len() {
@@ -310,7 +310,7 @@ fn an_index_changed_in_any_byte_gives_no_wrong_answer() {
         reported("forged");
     }
     let found = repair(dir.path(), &RepairOptions::default()).unwrap().findings;
-    assert!(found.len() == 1 && found[0].file == path && found[0].mended, "{found:?}");
+    assert!(found.len() == 1 && found[0].file_path == path && found[0].is_mended, "{found:?}");
     let done = repair(dir.path(), &RepairOptions { apply: true, ..RepairOptions::default() }).unwrap();
     assert_eq!(done.findings, found);
     assert_eq!(fs::read(&path).unwrap(), whole);

@@ -137,7 +137,7 @@ fn kill_rounds(hot: bool, in_bulk: bool) {
         writer.kill();
         let committed = counter.committed().load(Ordering::Acquire); // pairs with the Release in the child
         let (mut writer, recovery) = Writer::open(dir.path(), ID, options.clone()).expect(&at);
-        let found = catch_up_to(&mut reader, recovery.end.0);
+        let found = catch_up_to(&mut reader, recovery.end_position.0);
         assert!(found >= committed, "{at}: {committed} were reported, {found} are there");
         assert_eq!(reader.reader.ordinal(), recovery.ordinal, "{at}");
         if recovery.ordinal > 0 {
@@ -326,7 +326,7 @@ fn peer() {
 fn equal_to_one_go(dir: &Path, seed: u64, units: u64, segment_bytes: u64) {
     let report = verify(dir).unwrap();
     assert!(report.is_intact(), "{:?}", report.problems);
-    assert_eq!(report.units, units);
+    assert_eq!(report.unit_count, units);
     let one = tempfile::tempdir().unwrap();
     let (mut writer, _) = Writer::open(one.path(), ID, options(segment_bytes, None)).unwrap();
     append(&mut writer, seed, 0, units);

@@ -78,7 +78,7 @@ fn retention_by_option_holds_for_every_place_of_the_recorder() {
             if outside { external(&place, 8) } else { options(SEGMENT_BYTES, hot.then_some(&place)) };
         options.retention = RetentionLimits {
             bytes: Some(4 * SEGMENT_BYTES),
-            notice: Duration::ZERO,
+            notice_period: Duration::ZERO,
             ..RetentionLimits::default()
         };
         let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
@@ -100,8 +100,8 @@ fn retention_by_option_holds_for_every_place_of_the_recorder() {
             end
         });
         let info = info(dir.path()).unwrap();
-        let kept = end.0 - info.first.0;
-        assert_eq!(info.end, end);
+        let kept = end.0 - info.oldest_position.0;
+        assert_eq!(info.end_position, end);
         assert!(
             (4 * SEGMENT_BYTES..6 * SEGMENT_BYTES).contains(&kept),
             "hot {hot} outside {outside}: {kept}"
@@ -110,7 +110,7 @@ fn retention_by_option_holds_for_every_place_of_the_recorder() {
         assert!(report.is_intact(), "hot {hot} outside {outside}: {:?}", report.problems);
         let mut definitions = DefinitionReader::open(dir.path()).unwrap();
         let (first, _) = definitions.next().unwrap().unwrap();
-        assert!(first < info.first, "the definitions of removed segments are gone");
+        assert!(first < info.oldest_position, "the definitions of removed segments are gone");
     }
 }
 
@@ -124,7 +124,7 @@ fn an_unclean_tape_changes_its_backing() {
         let hot = round.is_multiple_of(2);
         let (mut writer, recovery) =
             Writer::open(dir.path(), ID, options(SEGMENT_BYTES, hot.then_some(place.as_path()))).unwrap();
-        assert!(!recovery.rebooted && recovery.clean == (round == 0), "round {round}: {recovery:?}");
+        assert!(!recovery.has_rebooted && recovery.was_closed == (round == 0), "round {round}: {recovery:?}");
         assert_eq!(Checker::new(dir.path(), 6).catch_up(), to, "round {round}");
         append(&mut writer, 6, to, to + 100 + 37 * round);
         to += 100 + 37 * round;
@@ -210,7 +210,7 @@ fn a_full_file_system_is_an_error_and_room_makes_it_go_on() {
         assert_eq!(Checker::new(&tape, 8).catch_up(), next + 100, "hot {hot}");
         fs::remove_file(&filler).unwrap();
         let (mut writer, recovery) = Writer::open(&tape, ID, options).unwrap();
-        assert_eq!(Reader::open(&tape, StartPosition::End).unwrap().position(), recovery.end);
+        assert_eq!(Reader::open(&tape, StartPosition::End).unwrap().position(), recovery.end_position);
         append(&mut writer, 8, next + 100, next + 110);
         writer.close().unwrap();
         assert!(verify(&tape).unwrap().is_intact());

@@ -194,7 +194,7 @@ fn a_lost_lock_does_not_make_a_clean_close() {
     std::fs::remove_file(dir.path().join("run/writer.lock")).unwrap();
     let (_, recovery) =
         unitape_tape::Writer::open(dir.path(), id(dir.path()), options(SEGMENT, None)).unwrap();
-    assert!(!recovery.clean);
+    assert!(!recovery.was_closed);
 }
 
 fn id(dir: &Path) -> unitape_tape::TapeId {
@@ -266,7 +266,7 @@ fn a_gate_beyond_the_end_holds_at_the_end() {
         reader: "risk".into(),
         ahead_bytes: 5 * LINE,
         policy: GatePolicy::Wait { timeout: std::time::Duration::from_millis(1) },
-        required: true,
+        holds_when_absent: true,
     };
     for alive in [false, true] {
         let dir = directory();

@@ -48,10 +48,13 @@ fn a_point_finds_its_place_after_a_cut() {
     let mut subscription = Subscription::resume(dir.path(), point).unwrap();
     assert_eq!(subscription.position(), Position(50 * LINE));
     let rewinds = subscription.reader().rewinds();
-    let last = ReaderRewind { from: point.position, to: Position(50 * LINE) };
-    assert_eq!((rewinds.count, rewinds.bytes, rewinds.last), (1, 50 * LINE, Some(last)));
+    let last = ReaderRewind { reader_position: point.position, resume_position: Position(50 * LINE) };
+    assert_eq!((rewinds.count, rewinds.bytes, rewinds.last_rewind), (1, 50 * LINE, Some(last)));
     let error = subscription.next().map(drop).unwrap_err();
-    assert!(matches!(error, Error::Rewound { from, to } if (from, to) == (last.from, last.to)), "{error}");
+    assert!(
+        matches!(error, Error::Rewound { from, to } if (from, to) == (last.reader_position, last.resume_position)),
+        "{error}"
+    );
     assert_eq!(ask(&mut subscription, None), ((1000..1200).collect(), vec![]));
     // A point that the cut did not reach, and one of now.
     for (point, lines) in [
@@ -104,7 +107,7 @@ fn an_older_copy_is_refused_where_the_least_epoch_is_known() {
     let refused = Writer::open(dir.path(), ID, with(42)).map(drop).unwrap_err();
     assert!(matches!(refused, Error::OldEpoch { epoch: 41, least: 42, .. }), "{refused}");
     let (writer, recovery) = Writer::open(dir.path(), ID, with(41)).unwrap();
-    assert!(recovery.clean && recovery.epoch == 41, "{recovery:?}");
+    assert!(recovery.was_closed && recovery.epoch == 41, "{recovery:?}");
     writer.close().unwrap();
     std::fs::remove_file(dir.path().join("run/lineage")).unwrap();
     let (mut writer, recovery) = Writer::open(dir.path(), ID, with(1 << 60)).unwrap();
@@ -141,7 +144,7 @@ fn a_tape_that_is_made_where_one_was_is_another() {
         }
     }
     let (writer, recovery) = Writer::open(dir.path(), id, options(SEGMENT, None)).unwrap();
-    assert!(recovery.created && recovery.epoch > point.epoch);
+    assert!(recovery.was_created && recovery.epoch > point.epoch);
     writer.close().unwrap();
     let mut publication = open(dir.path());
     publication.put(0..200);
@@ -157,7 +160,7 @@ fn a_reader_that_went_back_opens_its_gate() {
         reader: "risk".into(),
         ahead_bytes: 5 * LINE,
         policy: GatePolicy::Wait { timeout: Duration::from_millis(1) },
-        required: false,
+        holds_when_absent: false,
     };
     let with_gate = || WriterOptions { gates: vec![gate()], ..options(SEGMENT, None) };
     let mut publication = Publication::open(dir.path(), with_gate()).unwrap();

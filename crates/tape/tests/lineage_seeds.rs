@@ -117,7 +117,7 @@ fn run(seed: u64) -> u64 {
     let options = || WriterOptions {
         retention: RetentionLimits {
             bytes: retains.then_some(6 * SEGMENT),
-            notice: std::time::Duration::ZERO,
+            notice_period: std::time::Duration::ZERO,
             ..RetentionLimits::default()
         },
         ..options(SEGMENT, hot.then_some(place.as_path()))

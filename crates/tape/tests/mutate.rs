@@ -149,11 +149,14 @@ fn open_all(dir: &Path) {
         for truncate_damage in [false, true] {
             let options = WriterOptions { truncate_damage, ..options(SEGMENT_BYTES, None) };
             let Ok((mut writer, recovery)) = Writer::open(dir, ID, options) else { continue };
-            assert_eq!(writer.end(), recovery.end);
+            assert_eq!(writer.end(), recovery.end_position);
             let mut unit = Vec::new();
             common::unit(4, 60, &mut unit);
             if writer.append(&unit).is_ok() && writer.close().is_ok() {
-                assert!(read(dir, StartPosition::At(recovery.end)) > Some(recovery.end.0), "{recovery:?}");
+                assert!(
+                    read(dir, StartPosition::At(recovery.end_position)) > Some(recovery.end_position.0),
+                    "{recovery:?}"
+                );
             }
         }
     }

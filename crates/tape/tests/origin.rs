@@ -110,10 +110,10 @@ fn copy_units(from: &mut Reader, writer: &mut Writer) {
 /// Asks everything that reads a tape where it begins.
 fn begins_at(dir: &Path, (position, ordinal): (Position, u64), names: &[DefinitionRecord]) {
     assert_eq!(oldest_position(dir).unwrap(), position);
-    assert_eq!(tape_status(dir).unwrap().first, position);
+    assert_eq!(tape_status(dir).unwrap().oldest_position, position);
     assert_eq!(retention_status(dir).unwrap().oldest, position);
     let facts = info(dir).unwrap();
-    assert_eq!((facts.first, facts.first_ordinal), (position, ordinal));
+    assert_eq!((facts.oldest_position, facts.first_ordinal), (position, ordinal));
     for start in [StartPosition::Oldest, StartPosition::At(position)] {
         let reader = Reader::open(dir, start).unwrap();
         assert_eq!((reader.position(), reader.ordinal()), (position, ordinal));
@@ -156,8 +156,8 @@ fn a_tape_that_is_copied_from_the_middle_on_is_the_tail_of_the_original() {
             let origin = TapeOrigin { position, ordinal, definitions: &names, epoch: 7 };
             let how = options(SEGMENT, hot.then_some(place.as_path()));
             let (mut writer, recovery) = Writer::open_at(&dir, ID, &origin, how).unwrap();
-            assert!(recovery.created && recovery.clean, "{recovery:?}");
-            assert_eq!((recovery.end, recovery.ordinal, recovery.epoch), (position, ordinal, 7));
+            assert!(recovery.was_created && recovery.was_closed, "{recovery:?}");
+            assert_eq!((recovery.end_position, recovery.ordinal, recovery.epoch), (position, ordinal, 7));
             let mut source = Reader::open(first.path(), StartPosition::At(position)).unwrap();
             copy_units(&mut source, &mut writer);
             assert_eq!((writer.end(), writer.ordinal()), *places.last().unwrap());
@@ -204,7 +204,10 @@ fn a_tape_without_a_unit_keeps_its_origin() {
             let origin = TapeOrigin { position, ordinal, definitions: &names, epoch: 7 };
             for closes in [true, false, true, false] {
                 let (writer, recovery) = Writer::open_at(dir, ID, &origin, how()).unwrap();
-                assert_eq!((recovery.end, recovery.ordinal, recovery.cut_bytes), (position, ordinal, 0));
+                assert_eq!(
+                    (recovery.end_position, recovery.ordinal, recovery.cut_bytes),
+                    (position, ordinal, 0)
+                );
                 begins_at(dir, (position, ordinal), &names);
                 if closes {
                     writer.close().unwrap();
@@ -220,7 +223,7 @@ fn a_tape_without_a_unit_keeps_its_origin() {
             // Without its record it is a tape that begins at its oldest position.
             std::fs::remove_dir_all(dir.join("run")).unwrap();
             let (mut writer, recovery) = Writer::open(dir, ID, how()).unwrap();
-            assert_eq!((recovery.end, recovery.ordinal), (position, ordinal));
+            assert_eq!((recovery.end_position, recovery.ordinal), (position, ordinal));
             append(&mut writer, 0..100);
             writer.close().unwrap();
             begins_at(dir, (position, ordinal), &names);
@@ -235,7 +238,7 @@ fn an_origin_at_zero_is_a_plain_tape() {
     original(first.path(), 100);
     let origin = TapeOrigin { position: Position(0), ordinal: 0, definitions: &[], epoch: 12 };
     let (mut writer, recovery) = Writer::open_at(dir.path(), ID, &origin, options(SEGMENT, None)).unwrap();
-    assert_eq!((recovery.epoch, recovery.created), (12, true));
+    assert_eq!((recovery.epoch, recovery.was_created), (12, true));
     append(&mut writer, 0..100);
     writer.close().unwrap();
     assert_eq!(content(dir.path()), content(first.path()));
@@ -306,7 +309,7 @@ fn a_writer_that_is_fenced_publishes_nothing_more() {
         }
         assert!(matches!(Writer::open_at(dir, ID, &at(4), how()), Err(Error::EpochTaken { .. })));
         let (mut new, recovery) = Writer::open_at(dir, ID, &at(9), how()).unwrap();
-        assert_eq!((recovery.epoch, recovery.end), (9, end));
+        assert_eq!((recovery.epoch, recovery.end_position), (9, end));
         let fenced = if closes {
             old.close().unwrap_err()
         } else {
@@ -575,13 +578,16 @@ fn a_power_loss_leaves_the_origin() {
             let how = || options(SEGMENT, hot.then_some(place.as_path()));
             for _ in 0..2 {
                 let (mut writer, recovery) = Writer::open_at(dir, ID, &origin, how()).unwrap();
-                assert_eq!((recovery.end, recovery.ordinal), (position, ordinal));
+                assert_eq!((recovery.end_position, recovery.ordinal), (position, ordinal));
                 append(&mut writer, 1..100);
                 drop(writer);
                 lines::power_fails(dir, position.0);
             }
             let (mut writer, recovery) = Writer::open(dir, ID, how()).unwrap();
-            assert_eq!((recovery.end, recovery.ordinal, recovery.rebooted), (position, ordinal, true));
+            assert_eq!(
+                (recovery.end_position, recovery.ordinal, recovery.has_rebooted),
+                (position, ordinal, true)
+            );
             append(&mut writer, 1..100);
             writer.close().unwrap();
             begins_at(dir, (position, ordinal), &[]);
@@ -694,7 +700,7 @@ fn openings_that_are_killed_are_made_again() {
         }
         let (mut writer, recovery) =
             Writer::open_at(dir, ID, &killed_origin(&names), options(SEGMENT, None)).expect(&at);
-        assert!(recovery.epoch >= 7 && recovery.end >= KILLED_AT, "{at}: {recovery:?}");
+        assert!(recovery.epoch >= 7 && recovery.end_position >= KILLED_AT, "{at}: {recovery:?}");
         assert!(recovery.ordinal >= 20, "{at}: {recovery:?}");
         append(&mut writer, 1..7);
         writer.close().expect(&at);

@@ -85,7 +85,7 @@ fn a_finished_segment_is_removed_under_its_reader() {
     while late.next().unwrap().is_some() {}
     assert_eq!(late.position(), writer.end());
     let report = verify(dir.path()).unwrap();
-    assert!(report.problems.iter().any(|p| p.file == segment(dir.path(), 1)), "{:?}", report.problems);
+    assert!(report.problems.iter().any(|p| p.file_path == segment(dir.path(), 1)), "{:?}", report.problems);
     append(&mut writer, 1, next, next + 50);
     next += 50;
     assert_eq!(inside.catch_up(), next);
@@ -149,7 +149,10 @@ fn the_segment_of_the_end_is_removed() {
     let cut = WriterOptions { truncate_damage: true, ..options(SEGMENT_BYTES, None) };
     match Writer::open(dir.path(), ID, cut) {
         Ok((writer, recovery)) => {
-            assert!(recovery.end.0 <= 2 * SEGMENT_BYTES && recovery.end >= mark.max(durable), "{recovery:?}");
+            assert!(
+                recovery.end_position.0 <= 2 * SEGMENT_BYTES && recovery.end_position >= mark.max(durable),
+                "{recovery:?}"
+            );
             writer.close().unwrap();
             assert!(verify(dir.path()).unwrap().is_intact());
         }
@@ -238,7 +241,7 @@ fn a_hot_segment_is_removed_and_the_writer_dies() {
     drop(writer);
     fs::remove_file(hot.join(format!("{:016x}.seg", 1))).unwrap();
     let (mut writer, recovery) = Writer::open(dir.path(), ID, options).unwrap();
-    assert_eq!(recovery.end, end, "all of it was recorded");
+    assert_eq!(recovery.end_position, end, "all of it was recorded");
     append(&mut writer, 5, next, next + 100);
     assert_eq!(Checker::new(dir.path(), 5).catch_up(), next + 100);
     writer.close().unwrap();

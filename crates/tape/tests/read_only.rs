@@ -73,7 +73,8 @@ fn open(base: &Path, name: &str, hot: bool, sync: SyncPolicy) -> (PathBuf, Write
     let backing =
         if hot { Backing::Hot { dir: None, window_segments: 4 } } else { options(SEGMENT, None).backing };
     let (writer, _) =
-        Writer::open(&tape, ID, WriterOptions { backing, sync, ..options(SEGMENT, None) }).unwrap();
+        Writer::open(&tape, ID, WriterOptions { backing, sync_policy: sync, ..options(SEGMENT, None) })
+            .unwrap();
     fs::set_permissions(tape.join("run/state"), fs::Permissions::from_mode(0o444)).unwrap();
     (tape, writer)
 }

@@ -50,12 +50,12 @@ impl Hands {
     }
 
     fn removal(&self) -> RemovalOptions {
-        RemovalOptions { clock: self.clock(), before: None }
+        RemovalOptions { clock: self.clock(), before_removal: None }
     }
 }
 
 fn with(retention: RetentionLimits, hands: &Hands) -> WriterOptions {
-    WriterOptions { retention, removal: hands.removal(), ..options(SEGMENT, None) }
+    WriterOptions { retention, removal_options: hands.removal(), ..options(SEGMENT, None) }
 }
 
 /// Appends until `segments` more are finished and the recorder has them.
@@ -100,7 +100,7 @@ fn age_and_days_count_from_when_a_segment_was_finished() {
         let retention = RetentionLimits {
             age: age_s.map(Duration::from_secs),
             days,
-            notice: Duration::ZERO,
+            notice_period: Duration::ZERO,
             ..RetentionLimits::default()
         };
         let (mut writer, _) = Writer::open(dir.path(), ID, with(retention, &hands)).unwrap();
@@ -132,7 +132,7 @@ fn a_clock_that_jumps_wipes_nothing() {
         let (dir, hands) = (directory(), Hands::new());
         let limit = RetentionLimits {
             age: Some(Duration::from_secs(3600)),
-            notice: Duration::ZERO,
+            notice_period: Duration::ZERO,
             ..RetentionLimits::default()
         };
         let (mut writer, _) = Writer::open(dir.path(), ID, with(limit, &hands)).unwrap();
@@ -177,7 +177,7 @@ fn a_clock_that_jumps_wipes_nothing() {
 fn limit_of(age_s: u64) -> RetentionLimits {
     RetentionLimits {
         age: Some(Duration::from_secs(age_s)),
-        notice: Duration::ZERO,
+        notice_period: Duration::ZERO,
         ..RetentionLimits::default()
     }
 }
@@ -189,7 +189,7 @@ fn readers_are_warned_and_told_where_to_go_on() {
     let (dir, hands) = (directory(), Hands::new());
     let limit = RetentionLimits {
         bytes: Some(2 * SEGMENT),
-        notice: Duration::from_secs(30),
+        notice_period: Duration::from_secs(30),
         ..RetentionLimits::default()
     };
     let (mut writer, _) = Writer::open(dir.path(), ID, with(limit, &hands)).unwrap();
@@ -205,7 +205,7 @@ fn readers_are_warned_and_told_where_to_go_on() {
     let lag = late.lag().unwrap();
     assert_eq!(lag.events, ordinal - late.ordinal());
     assert_eq!(lag.until_removal_bytes, 0);
-    let announced = retention_status(dir.path()).unwrap().announced;
+    let announced = retention_status(dir.path()).unwrap().announced_to;
     assert_eq!(announced.0, end.saturating_sub(2 * SEGMENT) / SEGMENT * SEGMENT);
     let mut near = Reader::open(dir.path(), StartPosition::End).unwrap();
     assert!(!near.is_removal_announced());
@@ -250,8 +250,11 @@ fn readers_are_warned_and_told_where_to_go_on() {
 #[test]
 fn a_named_place_that_is_gone_is_told_and_can_be_given_up() {
     let (dir, hands) = (directory(), Hands::new());
-    let limit =
-        RetentionLimits { bytes: Some(2 * SEGMENT), notice: Duration::ZERO, ..RetentionLimits::default() };
+    let limit = RetentionLimits {
+        bytes: Some(2 * SEGMENT),
+        notice_period: Duration::ZERO,
+        ..RetentionLimits::default()
+    };
     let (mut writer, _) = Writer::open(dir.path(), ID, with(limit, &hands)).unwrap();
     let mut seed = 0;
     fill(&mut writer, &mut seed, 1);
@@ -308,7 +311,7 @@ fn named_cursors_hold_up_to_their_bound() {
     let (dir, hands) = (directory(), Hands::new());
     let limit = RetentionLimits {
         bytes: Some(SEGMENT),
-        notice: Duration::ZERO,
+        notice_period: Duration::ZERO,
         hold_for_cursors: Some(6 * SEGMENT),
         ..RetentionLimits::default()
     };
@@ -351,7 +354,7 @@ fn what_recovery_needs_is_kept_and_the_dead_are_recovered() {
         // More than the window keeps in shared memory, so that the oldest segment is one of the disk.
         let limit = RetentionLimits {
             bytes: Some(6 * SEGMENT),
-            notice: Duration::ZERO,
+            notice_period: Duration::ZERO,
             ..RetentionLimits::default()
         };
         let mut seed = 0;
@@ -360,7 +363,8 @@ fn what_recovery_needs_is_kept_and_the_dead_are_recovered() {
                 true => Backing::Hot { dir: Some(place.clone()), window_segments: 8 },
                 false => Backing::File,
             };
-            let options = WriterOptions { backing, sync: SyncPolicy::OnClose, ..with(limit.clone(), &hands) };
+            let options =
+                WriterOptions { backing, sync_policy: SyncPolicy::OnClose, ..with(limit.clone(), &hands) };
             let (mut writer, recovery) = Writer::open(dir.path(), ID, options).unwrap();
             assert_eq!(recovery.ordinal, writer.ordinal());
             fill(&mut writer, &mut seed, 8);
@@ -394,9 +398,9 @@ fn nothing_goes_before_it_was_told() {
         Ok(())
     });
     let limit =
-        RetentionLimits { bytes: Some(SEGMENT), notice: Duration::ZERO, ..RetentionLimits::default() };
+        RetentionLimits { bytes: Some(SEGMENT), notice_period: Duration::ZERO, ..RetentionLimits::default() };
     let mut options = with(limit.clone(), &hands);
-    options.removal.before = Some(before.clone());
+    options.removal_options.before_removal = Some(before.clone());
     let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
     let mut seed = 0;
     fill(&mut writer, &mut seed, 5);
@@ -431,7 +435,7 @@ fn what_is_finished_and_durable_is_read_only() {
     }
     assert!(!sealed(last, "seg") && !sealed(last, "crc"));
     let seen = retention_status(dir.path()).unwrap();
-    assert_eq!((seen.sealed, seen.open), (last, 1));
+    assert_eq!((seen.sealed_count, seen.open_count), (last, 1));
     // Sealed files are in nobody's way: not in a writer's, not in retention's.
     let (mut writer, _) = Writer::open(dir.path(), ID, options(SEGMENT, None)).unwrap();
     append(&mut writer, 1, 300, 600);
@@ -471,7 +475,7 @@ fn a_tape_at_rest_is_retained_by_hand() {
     );
     hands.set(60 * DAY);
     let all = of(&limit_of(60), false).unwrap();
-    let end = info(dir.path()).unwrap().end.0;
+    let end = info(dir.path()).unwrap().end_position.0;
     assert_eq!(all.oldest.0, (end - 1) / SEGMENT * SEGMENT);
     assert!(verify(dir.path()).unwrap().is_intact());
 }

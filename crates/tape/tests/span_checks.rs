@@ -95,10 +95,13 @@ fn nobody_is_alarmed(hot: bool, segment_bytes: u64, units: u64) {
     let hot = hot.then(|| hot_dir.path().join("hot"));
     let open = || {
         let options = WriterOptions {
-            sync: SyncPolicy::Every { bytes: 3 * segment_bytes / 2, interval: Duration::from_millis(2) },
+            sync_policy: SyncPolicy::Every {
+                bytes: 3 * segment_bytes / 2,
+                interval: Duration::from_millis(2),
+            },
             retention: RetentionLimits {
                 bytes: Some(40 * segment_bytes),
-                notice: Duration::ZERO,
+                notice_period: Duration::ZERO,
                 ..RetentionLimits::default()
             },
             ..options(segment_bytes, hot.as_deref())
@@ -195,7 +198,7 @@ fn a_reader_of_a_closed_tape_follows_the_next_writer() {
         while reader.next().unwrap().is_some() {
             frames += 1;
         }
-        let options = WriterOptions { sync: SyncPolicy::OnClose, ..options(segment_bytes, None) };
+        let options = WriterOptions { sync_policy: SyncPolicy::OnClose, ..options(segment_bytes, None) };
         let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
         append(&mut writer, SEED, 3, 40);
         while reader.next().unwrap().is_some() {
@@ -279,7 +282,7 @@ fn what_is_passed_over_is_counted() {
     writable(&dir.path().join(format!("segments/{last:016x}.seg"))).write_all_at(b"x", 0).unwrap();
     let (some, mut reader) = read(true);
     let first = some.iter().position(|(at, ..)| *at >= damaged).unwrap();
-    let (from, to) = (reader.damaged().parts[0].from.0, 3 * SEGMENT_BYTES);
+    let (from, to) = (reader.damaged().parts[0].from_position.0, 3 * SEGMENT_BYTES);
     assert!(from <= damaged && damaged - from < 400, "{from}");
     let wanted: Vec<_> = all
         .iter()

@@ -161,7 +161,7 @@ fn one_tape(hot: bool, seed: u64, rounds: u64, account: &mut Account) {
     Writer::open(dir.path(), ID, options(SEGMENT_BYTES, None)).unwrap().0.close().unwrap();
     let report = verify(dir.path()).unwrap();
     assert!(report.is_intact(), "hot {hot} seed {seed}: {:?}", report.problems);
-    assert_eq!(report.units, total, "hot {hot} seed {seed}");
+    assert_eq!(report.unit_count, total, "hot {hot} seed {seed}");
 }
 
 fn committed(counter: &Counter) -> u64 {

@@ -19,13 +19,13 @@ fn readers_follow_across_segments_and_writers_in_both_backings() {
         let place = shm.path().join("hot");
         let options = options(16 << 10, hot.then_some(place.as_path()));
         let (writer, recovery) = Writer::open(dir.path(), ID, options.clone()).unwrap();
-        assert!(recovery.created && recovery.clean);
+        assert!(recovery.was_created && recovery.was_closed);
         let mut reader = Checker::new(dir.path(), 7);
         writer.close().unwrap();
         let mut to = 0;
         for round in 1..6 {
             let (mut writer, recovery) = Writer::open(dir.path(), ID, options.clone()).unwrap();
-            assert!(recovery.clean && !recovery.created, "hot {hot} round {round}");
+            assert!(recovery.was_closed && !recovery.was_created, "hot {hot} round {round}");
             append(&mut writer, 7, to, to + 300);
             to += 300;
             for _ in 0..100_000 {
@@ -38,12 +38,12 @@ fn readers_follow_across_segments_and_writers_in_both_backings() {
             writer.close().unwrap();
             let report = verify(dir.path()).unwrap();
             assert!(report.is_intact(), "{:?}", report.problems);
-            assert_eq!((report.units, report.intact_to), (to, reader.reader.position()));
+            assert_eq!((report.unit_count, report.intact_to), (to, reader.reader.position()));
         }
         assert_eq!(common::left_in_run(dir.path()), ["lineage"]);
         assert!(!place.exists());
         let info = info(dir.path()).unwrap();
-        assert_eq!((info.end, info.durable, info.writer), (info.durable, info.end, None));
+        assert_eq!((info.end_position, info.durable, info.writer), (info.durable, info.end_position, None));
         assert!(info.segments > 10);
     }
 }
@@ -177,7 +177,7 @@ fn a_hole_ends_the_tape_and_is_cut() {
     assert!(matches!(writer.append(&run), Err(Error::ClaimAbandoned(_))));
     drop(writer);
     let (mut writer, recovery) = Writer::open(dir.path(), ID, options(4096, None)).unwrap();
-    assert_eq!((recovery.end, recovery.clean, recovery.epoch), (end, false, 2));
+    assert_eq!((recovery.end_position, recovery.was_closed, recovery.epoch), (end, false, 2));
     append(&mut writer, 1, 5, 40);
     writer.close().unwrap();
     assert_eq!(Checker::new(dir.path(), 1).catch_up(), 40);
@@ -246,7 +246,7 @@ fn retention_removes_whole_segments_and_keeps_definitions() {
     assert!(report.is_intact(), "{:?}", report.problems);
     assert_eq!(report.definitions, all.len() as u64);
     let (mut writer, recovery) = Writer::open(dir.path(), ID, options(4096, None)).unwrap();
-    assert!(recovery.clean);
+    assert!(recovery.was_closed);
     append(&mut writer, 5, 400, 500);
     writer.close().unwrap();
     assert!(verify(dir.path()).unwrap().is_intact());

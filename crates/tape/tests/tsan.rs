@@ -128,7 +128,7 @@ fn one_mapping(writers: u64) {
         .collect();
     let (mut at, mut next) = (0, 0);
     while next < total {
-        match segment.look(at) {
+        match segment.header_state(at) {
             HeaderWordState::Frame(header) => {
                 // SAFETY: `look` saw the frame committed.
                 check(unsafe { segment.bytes(at, header.len_bytes()) }, next);
@@ -186,7 +186,7 @@ fn whole_tape(threads: u64) {
     writer.close().expect("a clean end");
     let report = verify(dir.path()).expect("a tape");
     assert!(report.is_intact(), "{:?}", report.problems);
-    assert_eq!((report.units, report.intact_to), (CLAIMS, end.0));
+    assert_eq!((report.unit_count, report.intact_to), (CLAIMS, end.0));
 }
 
 /// The memory that the threads of a gate share.
@@ -224,7 +224,7 @@ fn gate_on_one_memory(ahead: u64) {
     let places = Arc::new(Places((0..ahead).map(|_| UnsafeCell::new(0)).collect()));
     let end = Arc::new(AtomicU64::new(0));
     // The writer waits for the first coming: the places are the reader's and its own, of nobody else.
-    let first = gate::attach::<{ lockfree::flaw::NONE }>(&heap, Position(0));
+    let first = gate::attach_reader::<{ lockfree::flaw::NONE }>(&heap, Position(0));
     let reader = {
         let (heap, places, end) = (heap.clone(), places.clone(), end.clone());
         spawn(move || {
@@ -242,16 +242,16 @@ fn gate_on_one_memory(ahead: u64) {
                 gate::advance::<{ lockfree::flaw::NONE }>(&heap, Position((number + 1) * LINES));
                 let now = gate::dropped(&heap);
                 assert!(now.count >= earlier.count && now.bytes >= now.count * LINES, "{earlier:?} {now:?}");
-                assert!(now.count == 0 || now.first <= now.last, "{now:?}");
+                assert!(now.count == 0 || now.first_position <= now.last_position, "{now:?}");
                 earlier = now;
             }
-            gate::detach(&heap, first);
+            gate::detach_reader(&heap, first);
         })
     };
     let mut dropped = 0;
     for number in 0..UNITS {
         let at = Position(number * LINES);
-        while gate::limit(gate::reader_state(&heap).1, at, LINES, ahead * LINES) < at.plus(LINES) {
+        while gate::writer_limit(gate::reader_state(&heap).1, at, LINES, ahead * LINES) < at.plus(LINES) {
             if number % 3 == 0 && dropped < UNITS {
                 gate::drop_at::<{ lockfree::flaw::NONE }>(&heap, at, LINES);
                 dropped += 1;
@@ -274,7 +274,7 @@ fn gate_on_one_memory(ahead: u64) {
 fn gated_tape(policy: GatePolicy) {
     const UNITS: u64 = 3_000;
     let dir = tempfile::tempdir().expect("a directory");
-    let gates = vec![Gate { reader: "risk".into(), ahead_bytes: 1 << 10, policy, required: false }];
+    let gates = vec![Gate { reader: "risk".into(), ahead_bytes: 1 << 10, policy, holds_when_absent: false }];
     let options =
         WriterOptions { segment_bytes: 32 << 10, prefault_bytes: 8 << 10, gates, ..WriterOptions::default() };
     let (mut writer, _) = Writer::open(dir.path(), unitape_tape::TapeId(1), options).expect("a tape");
@@ -311,7 +311,7 @@ fn gated_tape(policy: GatePolicy) {
         }
     }
     assert_eq!(reading.join().expect("the reader") + dropped, UNITS);
-    assert_eq!(writer.gates()[0].dropped.count, dropped);
+    assert_eq!(writer.gates()[0].drops.count, dropped);
     writer.close().expect("a clean end");
     assert!(verify(dir.path()).expect("a tape").is_intact());
 }

@@ -6,7 +6,7 @@ use unitape_marketdata::engine::{ChannelStats, EngineStats, LineStats};
 
 /// Writes a line for each channel and a line for all its products.
 pub fn lines(stats: &EngineStats) -> Vec<String> {
-    let mut lines: Vec<String> = stats.channels.iter().map(channel).collect();
+    let mut lines: Vec<String> = stats.channels.iter().map(channel_text).collect();
     let products = &stats.products;
     lines.push(format!(
         "messages: {} missing in {} gaps, {} old; {} books recovered by {} snapshots ({} early), {} levels waiting; {} entries left out; {} packets refused, {} to other addresses",
@@ -24,11 +24,11 @@ pub fn lines(stats: &EngineStats) -> Vec<String> {
     lines
 }
 
-fn channel(stats: &ChannelStats) -> String {
+fn channel_text(stats: &ChannelStats) -> String {
     let named_lines = stats.lines.iter().zip(["A", "B"]);
     let used_lines =
         named_lines.filter(|(line, name)| line.packets > 0 || line.missed > 0 || line.down || *name == "A");
-    let lines: Vec<String> = used_lines.map(|(line_stats, name)| line(line_stats, name)).collect();
+    let lines: Vec<String> = used_lines.map(|(line_stats, name)| line_text(line_stats, name)).collect();
     format!(
         "{}: {}; {} lost in {} gaps, {} late, {} recovered by the other line, {} restarts",
         stats.name,
@@ -41,7 +41,7 @@ fn channel(stats: &ChannelStats) -> String {
     )
 }
 
-fn line(stats: &LineStats, name: &str) -> String {
+fn line_text(stats: &LineStats, name: &str) -> String {
     format!(
         "{name} {}{} packets, {} first, {} missed, {} twice, {} reordered, {} corrupt",
         if stats.down { "down, " } else { "" },

@@ -48,7 +48,7 @@ pub(crate) use note;
 
 /// Writes a line, escaped.
 pub fn put_line(out: &mut impl Write, words: Arguments<'_>) -> std::result::Result<(), CommandFailure> {
-    Ok(out.write_all(line(words).as_bytes())?)
+    Ok(out.write_all(to_line(words).as_bytes())?)
 }
 
 /// Writes a table or another text of lines that are ours; a cell that a feed has filled went through [`plain`] before.
@@ -61,7 +61,7 @@ pub fn say_lines(out: &mut impl Write, lines: &impl Display) -> std::result::Res
 /// Writes a line to stderr, whole or not at all. If there are too many open files, it names the limit.
 pub fn put_note(words: Arguments<'_>) {
     let text = name_file_limit(words.to_string());
-    _ = io::stderr().lock().write_all(line(format_args!("{text}")).as_bytes());
+    _ = io::stderr().lock().write_all(to_line(format_args!("{text}")).as_bytes());
 }
 
 /// Puts the limit in the place of the system's words for too many open files.
@@ -75,7 +75,7 @@ fn name_file_limit(text: String) -> String {
     text.replace(&system, &format!("too many open files: the limit is {limit} (ulimit -n)"))
 }
 
-fn line(words: Arguments<'_>) -> String {
+fn to_line(words: Arguments<'_>) -> String {
     let text = words.to_string();
     let mut line = escape_line(&text).into_owned();
     line.push('\n');

@@ -16,14 +16,14 @@ use std::io::{IsTerminal, Write};
 pub fn parse<C: Parser>() -> Result<C, output::Result> {
     C::try_parse().map_err(|error| {
         if !error.use_stderr() {
-            return help(&error);
+            return print_help(&error);
         }
         let is_plain = |a: OsString| a.to_str().is_some_and(|a| escape_line(a) == a);
         if std::env::args_os().all(is_plain) {
             // Clap colours it where that is wanted. A stderr that nobody reads is no error.
             _ = error.print();
         } else {
-            _ = output::say_lines(&mut std::io::stderr(), &escaped(error).render());
+            _ = output::say_lines(&mut std::io::stderr(), &escape_quotes(error).render());
         }
         // Clap has said all there is to say.
         Err(CommandFailure::Usage(String::new()))
@@ -31,7 +31,7 @@ pub fn parse<C: Parser>() -> Result<C, output::Result> {
 }
 
 /// Escapes the quoted parts of the error.
-fn escaped(mut error: clap::Error) -> clap::Error {
+fn escape_quotes(mut error: clap::Error) -> clap::Error {
     let quoted: Vec<(ContextKind, ContextValue)> = (error.context())
         .filter_map(|(kind, value)| match value {
             ContextValue::String(text) => Some((kind, ContextValue::String(escape_line(text).into_owned()))),
@@ -52,7 +52,7 @@ fn escaped(mut error: clap::Error) -> clap::Error {
     error
 }
 
-fn help(error: &clap::Error) -> output::Result {
+fn print_help(error: &clap::Error) -> output::Result {
     let text = error.render();
     let text = if std::io::stdout().is_terminal() { text.ansi().to_string() } else { text.to_string() };
     output::unbuffered().write_all(text.as_bytes())?;

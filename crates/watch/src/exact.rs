@@ -50,8 +50,8 @@ pub(crate) fn compare_bps(distance: i128, bps_nano: u64, reference: i128) -> Ord
 /// difference a decimal cannot hold is left out.
 pub(crate) fn reduced(qty: Decimal, reduction: Decimal) -> Decimal {
     let is_reduction = reduction.mantissa() > 0 && qty.exponent() != EXP_NONE;
-    let Some(rest) = qty.checked_sub(reduction).filter(|_| is_reduction) else { return qty };
-    if rest.is_negative() { Decimal::ZERO } else { rest }
+    let Some(qty_left) = qty.checked_sub(reduction).filter(|_| is_reduction) else { return qty };
+    if qty_left.is_negative() { Decimal::ZERO } else { qty_left }
 }
 
 /// A sum of quantities: five words in units of 10^-30, the least a [`Decimal`] can be. The greatest decimal
@@ -76,7 +76,7 @@ impl QuantitySum {
             let mut zeros = (i32::from(d.exponent()) + 30).clamp(0, 60) as u32;
             while zeros > 0 {
                 let step = zeros.min(19);
-                scale(&mut this.0, 10u64.pow(step));
+                scale_words(&mut this.0, 10u64.pow(step));
                 zeros -= step;
             }
         }
@@ -101,12 +101,12 @@ impl QuantitySum {
     /// Returns the quantity added since `earlier`, an older state of the same sum.
     #[inline]
     pub fn minus_earlier(&self, earlier: &Self) -> Self {
-        let mut rest = *self;
+        let mut amount_left = *self;
         let mut borrow = false;
-        for (word, less) in rest.0.iter_mut().zip(earlier.0) {
+        for (word, less) in amount_left.0.iter_mut().zip(earlier.0) {
             (*word, borrow) = word.borrowing_sub(less, borrow);
         }
-        rest
+        amount_left
     }
 
     /// Adds another sum.
@@ -130,7 +130,7 @@ impl QuantitySum {
     pub(crate) fn times(&self, factor: u64) -> QuantityProduct {
         let mut product = [0; 7];
         product[..5].copy_from_slice(&self.0);
-        scale(&mut product, factor);
+        scale_words(&mut product, factor);
         QuantityProduct(product)
     }
 }
@@ -154,7 +154,7 @@ impl PartialOrd for QuantitySum {
 impl QuantityProduct {
     /// Multiplies the product by another factor.
     pub(crate) fn times(mut self, factor: u64) -> Self {
-        scale(&mut self.0, factor);
+        scale_words(&mut self.0, factor);
         self
     }
 }
@@ -167,7 +167,7 @@ impl PartialOrd for QuantityProduct {
 }
 
 #[inline]
-fn scale<const N: usize>(words: &mut [u64; N], factor: u64) {
+fn scale_words<const N: usize>(words: &mut [u64; N], factor: u64) {
     let mut carry = 0u64;
     for word in words {
         let wide = u128::from(*word) * u128::from(factor) + u128::from(carry);
@@ -181,12 +181,12 @@ impl std::fmt::Display for QuantitySum {
         // Digit by digit from the right; for people, and rare.
         let (mut words, mut digits) = (self.0, Vec::new());
         while words != [0; 5] || digits.len() <= 30 {
-            let mut rest = 0u128;
+            let mut remainder = 0u128;
             for word in words.iter_mut().rev() {
-                let wide = rest << 64 | u128::from(*word);
-                (*word, rest) = ((wide / 10) as u64, wide % 10);
+                let wide = remainder << 64 | u128::from(*word);
+                (*word, remainder) = ((wide / 10) as u64, wide % 10);
             }
-            digits.push(b'0' + rest as u8);
+            digits.push(b'0' + remainder as u8);
         }
         digits.reverse();
         let text = String::from_utf8(digits).expect("digits");

@@ -157,7 +157,7 @@ fn observed_replay<E: ReplayEngine>(
     let mut case_filter = CaseFilter::new(cases);
     let mut watch = E::with_selection(selection, &[])?;
     let mut total = ReplaySummary::default();
-    let mut names = Dictionary::default();
+    let mut dictionary = Dictionary::default();
     let (mut text, mut arena, mut alerts) = (Vec::new(), Vec::new(), Vec::new());
     let (mut header, mut case): (ParamOverlay, Option<String>) = Default::default();
     // The scenario that the header names; its cases are about the same.
@@ -168,14 +168,14 @@ fn observed_replay<E: ReplayEngine>(
     for line in 1u64.. {
         text.clear();
         // Two bytes more than a line may have distinguish a line that is too long from a line that just fits.
-        let read = input.by_ref().take(LINE_BYTES_MAX as u64 + 2).read_until(b'\n', &mut text);
-        if read.map_err(|source| Error::Read { label: label.into(), source })? == 0 {
+        let read_result = input.by_ref().take(LINE_BYTES_MAX as u64 + 2).read_until(b'\n', &mut text);
+        if read_result.map_err(|source| Error::Read { label: label.into(), source })? == 0 {
             break;
         }
         let record = |message: String| Error::Record { label: label.into(), line, message };
         let trimmed = text.trim_ascii_end();
         arena.clear();
-        let parsed = match parse_line(trimmed, &mut names, &mut arena, &options) {
+        let parsed = match parse_line(trimmed, &mut dictionary, &mut arena, &options) {
             Err(e) if e.code == BOOKKEEPING => {
                 total.bookkeeping += 1;
                 continue;
@@ -185,37 +185,38 @@ fn observed_replay<E: ReplayEngine>(
         match parsed {
             ParsedEventLine::Blank | ParsedEventLine::Expect(_) => {}
             ParsedEventLine::Header(json) => {
-                let read = CaseHeader::read(json, None, selection).map_err(record)?;
-                (header, scenario_id) = (read.params, read.scenario);
+                let case_header = CaseHeader::read_header(json, None, selection).map_err(record)?;
+                (header, scenario_id) = (case_header.params, case_header.scenario);
                 add_up(&mut total, &watch);
                 watch = E::with_selection(selection, &[&header])?;
                 (case, last_seq) = (None, None);
                 case_filter.is_selected = case_filter.selects_all();
             }
             ParsedEventLine::Case(json) => {
-                let read = CaseHeader::read(json, scenario_id.as_deref(), selection).map_err(record)?;
-                let id = read.id.ok_or_else(|| record("a case needs an id".into()))?;
+                let case_header =
+                    CaseHeader::read_header(json, scenario_id.as_deref(), selection).map_err(record)?;
+                let id = case_header.id.ok_or_else(|| record("a case needs an id".into()))?;
                 case_filter.begin_case(&id);
                 if !case_filter.is_selected {
                     continue;
                 }
-                observer.on_case(&id, read.title.as_deref()).map_err(Error::Write)?;
+                observer.on_case(&id, case_header.title.as_deref()).map_err(Error::Write)?;
                 case = Some(id);
                 add_up(&mut total, &watch);
-                watch = E::with_selection(selection, &[&header, &read.params])?;
+                watch = E::with_selection(selection, &[&header, &case_header.params])?;
                 total.cases += 1;
                 last_seq = None;
             }
             ParsedEventLine::Event { .. } if !case_filter.is_selected => {}
             ParsedEventLine::Event { start, seq, .. } => {
                 let seq = seq.unwrap_or_else(|| last_seq.map_or(1, |last: u64| last.saturating_add(1)));
-                if let Some(last) = last_seq.replace(seq).filter(|last| *last >= seq) {
-                    return Err(Error::Order { label: label.into(), line, seq, last });
+                if let Some(previous_seq) = last_seq.replace(seq).filter(|last| *last >= seq) {
+                    return Err(Error::Order { label: label.into(), line, seq, last: previous_seq });
                 }
                 let event = Event::new(&arena[start..]).expect("the frame that was just made");
-                watch.process_event(&event, seq, &names, &mut alerts);
+                watch.process_event(&event, seq, &dictionary, &mut alerts);
                 total.events += 1;
-                observer.on_event(&event, seq, &names).map_err(Error::Write)?;
+                observer.on_event(&event, seq, &dictionary).map_err(Error::Write)?;
                 for alert in alerts.drain(..) {
                     observer.on_alert(&alert, case.as_deref()).map_err(Error::Write)?;
                     total.alerts += 1;
@@ -224,19 +225,19 @@ fn observed_replay<E: ReplayEngine>(
         }
     }
     add_up(&mut total, &watch);
-    case_filter.finish(label)?;
+    case_filter.finish_input(label)?;
     Ok(total)
 }
 
 /// The cases that a replay runs.
 struct CaseFilter<'a> {
-    wanted: &'a [String],
+    wanted_cases: &'a [String],
     /// The wanted cases that the input has so far.
-    present: Vec<bool>,
+    present_cases: Vec<bool>,
     /// Whether the next events belong to a wanted case.
     is_selected: bool,
     /// The ids of the input's cases, for the message if a wanted one is missing.
-    ids: Vec<String>,
+    case_ids: Vec<String>,
 }
 
 /// The number of ids that the message may suggest.
@@ -244,22 +245,27 @@ const CASE_IDS_MAX: usize = 1 << 16;
 
 impl<'a> CaseFilter<'a> {
     fn new(wanted: &'a [String]) -> Self {
-        Self { wanted, present: vec![false; wanted.len()], is_selected: wanted.is_empty(), ids: Vec::new() }
+        Self {
+            wanted_cases: wanted,
+            present_cases: vec![false; wanted.len()],
+            is_selected: wanted.is_empty(),
+            case_ids: Vec::new(),
+        }
     }
 
     fn selects_all(&self) -> bool {
-        self.wanted.is_empty()
+        self.wanted_cases.is_empty()
     }
 
     fn begin_case(&mut self, id: &str) {
         if self.selects_all() {
             return;
         }
-        if self.ids.len() < CASE_IDS_MAX {
-            self.ids.push(id.to_owned());
+        if self.case_ids.len() < CASE_IDS_MAX {
+            self.case_ids.push(id.to_owned());
         }
         self.is_selected = false;
-        for (wanted, present) in self.wanted.iter().zip(&mut self.present) {
+        for (wanted, present) in self.wanted_cases.iter().zip(&mut self.present_cases) {
             if wanted == id {
                 (*present, self.is_selected) = (true, true);
             }
@@ -267,12 +273,14 @@ impl<'a> CaseFilter<'a> {
     }
 
     /// Fails if the input lacks a wanted case.
-    fn finish(self, label: &str) -> Result<(), Error> {
-        match self.present.iter().position(|present| !present) {
+    fn finish_input(self, label: &str) -> Result<(), Error> {
+        match self.present_cases.iter().position(|present| !present) {
             None => Ok(()),
-            Some(index) => {
-                Err(Error::UnknownCase { label: label.into(), id: self.wanted[index].clone(), ids: self.ids })
-            }
+            Some(index) => Err(Error::UnknownCase {
+                label: label.into(),
+                id: self.wanted_cases[index].clone(),
+                ids: self.case_ids,
+            }),
         }
     }
 }
@@ -287,7 +295,7 @@ struct CaseHeader {
 
 impl CaseHeader {
     /// Reads and checks a line of parameters. `default_scenario` applies unless the line names a scenario.
-    fn read(
+    fn read_header(
         json: &str,
         default_scenario: Option<&str>,
         selection: &ScenarioSelection,

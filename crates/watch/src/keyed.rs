@@ -55,7 +55,7 @@ impl<K: Copy + Eq + Hash, V> KeyedStates<K, V> {
 
     /// States forgotten because there was no room.
     pub fn bound_hit(&self) -> u64 {
-        self.table.forgotten[EntryRank::Kept as usize]
+        self.table.forgotten_entries[EntryRank::Kept as usize]
     }
 
     /// Forgets everything but the counters.

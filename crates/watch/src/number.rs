@@ -56,7 +56,7 @@ impl Number {
     }
 
     /// Brings two numbers to the same places.
-    fn aligned(self, other: Self) -> (I1024, I1024, u32) {
+    fn align_scales(self, other: Self) -> (I1024, I1024, u32) {
         let places = self.places.max(other.places);
         let at = |number: Self| match places - number.places {
             0 => number.raw,
@@ -123,7 +123,7 @@ impl Add for Number {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        let (a, b, places) = self.aligned(other);
+        let (a, b, places) = self.align_scales(other);
         Self { raw: a + b, places }
     }
 }
@@ -168,7 +168,7 @@ impl PartialOrd for Number {
 
 impl Ord for Number {
     fn cmp(&self, other: &Self) -> Ordering {
-        let (a, b, _) = self.aligned(*other);
+        let (a, b, _) = self.align_scales(*other);
         a.cmp(&b)
     }
 }

@@ -60,9 +60,9 @@ impl OrderState {
     /// Returns whether the order was seen new, is not cancelled and has remaining quantity.
     #[inline]
     pub fn is_live(&self) -> bool {
-        let left =
+        let qty_left =
             || self.executed == QuantitySum::ZERO || self.executed < QuantitySum::from_decimal(self.qty);
-        self.entry_seq != OptionalSequence::NONE && !self.cancelled && self.qty.mantissa() > 0 && left()
+        self.entry_seq != OptionalSequence::NONE && !self.cancelled && self.qty.mantissa() > 0 && qty_left()
     }
 
     /// Returns the current total quantity.
@@ -166,7 +166,7 @@ impl OrderTable {
         let key = (record.common.venue.get(), oid);
         let kind = event.kind();
         if kind == EventKind::OrderNew {
-            let state = entered(event, record, seq, position, ts);
+            let state = entered_order(event, record, seq, position, ts);
             let rank = if state.is_live() { EntryRank::Kept } else { EntryRank::Spent };
             let slot = self.table.insert(key, state, rank);
             return Some(TouchedOrder { slot, was_live: false, names_owner: false });
@@ -178,7 +178,7 @@ impl OrderTable {
             let state = OrderState {
                 entry_seq: OptionalSequence::NONE,
                 entry_px: Price::NONE,
-                ..entered(event, record, seq, position, ts)
+                ..entered_order(event, record, seq, position, ts)
             };
             let slot = self.table.insert(key, state, EntryRank::Spent);
             return Some(TouchedOrder { slot, was_live: false, names_owner: false });
@@ -186,7 +186,7 @@ impl OrderTable {
         let state = self.table.get_mut(slot);
         let (was_live, had_owner) = (state.is_live(), state.owner != 0);
         match kind {
-            EventKind::OrderAmend => amended(state, event, record),
+            EventKind::OrderAmend => amend_order(state, event, record),
             EventKind::OrderCancel => state.cancelled = true,
             _ => quantity(record).into_iter().for_each(|qty| state.executed.add(qty)),
         }
@@ -209,7 +209,10 @@ impl OrderTable {
 
     /// Orders that were forgotten for want of room: live ones, and such as were not.
     pub(crate) fn forgotten(&self) -> (u64, u64) {
-        (self.table.forgotten[EntryRank::Kept as usize], self.table.forgotten[EntryRank::Spent as usize])
+        (
+            self.table.forgotten_entries[EntryRank::Kept as usize],
+            self.table.forgotten_entries[EntryRank::Spent as usize],
+        )
     }
 }
 
@@ -223,7 +226,7 @@ pub(crate) fn quantity(record: &OrderRecord) -> Option<Decimal> {
 /// Not above zero, so an order of it is never live.
 const NO_QUANTITY: Decimal = Decimal::from_canonical(0, EXP_NONE);
 
-fn entered(
+fn entered_order(
     event: &Event<'_>,
     record: &OrderRecord,
     seq: u64,
@@ -246,11 +249,11 @@ fn entered(
         owner: record.owner.get(),
         trader: record.trader.get(),
         algo: record.algo.get(),
-        parent: parent(event, record).unwrap_or(IdKey::NONE),
+        parent: parent_of(event, record).unwrap_or(IdKey::NONE),
     }
 }
 
-fn amended(state: &mut OrderState, event: &Event<'_>, record: &OrderRecord) {
+fn amend_order(state: &mut OrderState, event: &Event<'_>, record: &OrderRecord) {
     state.px = Price(record.px.get()).as_option().unwrap_or(state.px);
     state.qty = match (quantity(record), event.qty_reduced()) {
         (Some(qty), _) => qty,
@@ -264,7 +267,7 @@ fn amended(state: &mut OrderState, event: &Event<'_>, record: &OrderRecord) {
     state.owner = first_nonzero(state.owner, record.owner.get());
     state.trader = first_nonzero(state.trader, record.trader.get());
     state.algo = first_nonzero(state.algo, record.algo.get());
-    state.parent = state.parent.as_option().or_else(|| parent(event, record)).unwrap_or(IdKey::NONE);
+    state.parent = state.parent.as_option().or_else(|| parent_of(event, record)).unwrap_or(IdKey::NONE);
 }
 
 /// Returns the remaining quantity that an amend of the venue states, for example after it has cancelled a trade. The executed
@@ -300,7 +303,7 @@ fn has_reason(event: &Event<'_>, reasons: &[&str]) -> bool {
 
 /// Reads the parent of an order. Its field has 16 bytes; zero there means no parent, unless there is an extension.
 #[inline]
-fn parent(event: &Event<'_>, record: &OrderRecord) -> Option<IdKey> {
+fn parent_of(event: &Event<'_>, record: &OrderRecord) -> Option<IdKey> {
     let has_extension = event.header().flags() & flags::EXT != 0;
     if record.id2[0] == 0 && !has_extension {
         return None;

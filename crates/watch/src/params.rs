@@ -18,18 +18,18 @@ impl ParamOverlay {
     /// Reads JSON (it begins with `{`) or TOML: `{"scenario":{"param":value}}` or, when `only` names the
     /// scenario, also `{"param":value}`.
     pub fn parse(text: &str, only: Option<&str>) -> Result<Self, Error> {
-        let bad = |message: String| Error::BadParams { message };
+        let params_error = |message: String| Error::BadParams { message };
         let value: Value = if text.trim_start().starts_with('{') {
-            serde_json::from_str(text).map_err(|e| bad(e.to_string()))?
+            serde_json::from_str(text).map_err(|e| params_error(e.to_string()))?
         } else {
             toml::from_str(text).map_err(|e| {
-                let before = &text[..e.span().map_or(0, |span| span.start)];
-                bad(format!("line {}: {}", 1 + before.matches('\n').count(), e.message()))
+                let text_before = &text[..e.span().map_or(0, |span| span.start)];
+                params_error(format!("line {}: {}", 1 + text_before.matches('\n').count(), e.message()))
             })?
         };
         match value {
             Value::Object(map) => Self::from_map(&map, only),
-            _ => Err(bad("a table of parameters is needed".into())),
+            _ => Err(params_error("a table of parameters is needed".into())),
         }
     }
 
@@ -40,7 +40,7 @@ impl ParamOverlay {
             let def = scenarios::find(id)?;
             let long = map.len() == 1 && map.get(id).is_some_and(Value::is_object);
             if !long {
-                this.add(def, map)?;
+                this.add_params(def, map)?;
                 return Ok(this);
             }
         }
@@ -49,12 +49,12 @@ impl ParamOverlay {
             let Value::Object(params) = params else {
                 return Err(Error::BadParams { message: format!("{id}: a table of parameters is needed") });
             };
-            this.add(def, params)?;
+            this.add_params(def, params)?;
         }
         Ok(this)
     }
 
-    fn add(&mut self, def: &'static ScenarioDef, params: &Map<String, Value>) -> Result<(), Error> {
+    fn add_params(&mut self, def: &'static ScenarioDef, params: &Map<String, Value>) -> Result<(), Error> {
         let mine = self.by_scenario.entry(def.id).or_default();
         for (name, value) in params {
             let param = def.param(name).ok_or_else(|| Error::UnknownParam {

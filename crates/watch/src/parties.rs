@@ -9,20 +9,20 @@ use unitape_model::{Event, EventField, EventValue};
 /// most one entry for each owner in the dictionary.
 #[derive(Debug, Default)]
 pub struct OwnerGroups {
-    groups: HashMap<u32, u32, FxBuildHasher>,
+    group_by_account: HashMap<u32, u32, FxBuildHasher>,
     changes: u64,
 }
 
-watch_state!(OwnerGroups { groups, changes });
+watch_state!(OwnerGroups { group_by_account, changes });
 
 impl OwnerGroups {
     /// Returns the group of `owner`. An owner without a group is a group alone.
     #[inline]
     pub fn group(&self, owner: u32) -> u32 {
-        if self.groups.is_empty() {
+        if self.group_by_account.is_empty() {
             return owner;
         }
-        self.groups.get(&owner).copied().unwrap_or(owner)
+        self.group_by_account.get(&owner).copied().unwrap_or(owner)
     }
 
     /// Counts the changes of groups. Code that files things under groups must file them again after a change.
@@ -40,12 +40,12 @@ impl OwnerGroups {
         let group = id(EventField::Group).unwrap_or(owner);
         if self.group(owner) != group {
             self.changes += 1;
-            self.groups.insert(owner, group);
+            self.group_by_account.insert(owner, group);
         }
     }
 
     pub(crate) fn reset(&mut self) {
-        self.changes += u64::from(!self.groups.is_empty());
-        self.groups.clear();
+        self.changes += u64::from(!self.group_by_account.is_empty());
+        self.group_by_account.clear();
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct PastPrices<K> {
 
 /// The prints of a key in the order of their sequence.
 struct PriceRow {
-    prints: VecDeque<PastPrint>,
+    past_prints: VecDeque<PastPrint>,
     /// Whether prints were forgotten.
     is_cut: bool,
 }
@@ -39,7 +39,7 @@ pub(crate) struct PastPrint {
 }
 
 state_value!(PastPrint { ts, px, place });
-state_value!(PriceRow { prints, is_cut });
+state_value!(PriceRow { past_prints, is_cut });
 
 /// Later prints that make an earlier one superfluous.
 const SPARES: usize = 32;
@@ -56,43 +56,46 @@ impl<K: Copy + Eq + Hash> PastPrices<K> {
     pub fn on_change(&mut self, key: K, change: &PrintChange, expiry_ts: UnixNanos) {
         match change {
             PrintChange::New(print) if print.no_last => {}
-            PrintChange::New(print) => self.add(key, print, expiry_ts),
-            PrintChange::Cancelled(before) => self.replace(&key, before, None),
-            PrintChange::Corrected { before, after } => self.replace(&key, before, Some(after.px)),
+            PrintChange::New(print) => self.add_print(key, print, expiry_ts),
+            PrintChange::Cancelled(before) => self.replace_print(&key, before, None),
+            PrintChange::Corrected { before, after } => self.replace_print(&key, before, Some(after.px)),
         }
     }
 
-    fn add(&mut self, key: K, print: &Print, expiry_ts: UnixNanos) {
+    fn add_print(&mut self, key: K, print: &Print, expiry_ts: UnixNanos) {
         let limit = i128::from(print.ts.min(expiry_ts).0) - self.keep_ns;
-        let row = self.rows.get_or_insert_with(key, || PriceRow { prints: VecDeque::new(), is_cut: false });
-        while let (Some(first), Some(later)) = (row.prints.front(), row.prints.get(SPARES)) {
+        let row =
+            self.rows.get_or_insert_with(key, || PriceRow { past_prints: VecDeque::new(), is_cut: false });
+        while let (Some(first), Some(later)) = (row.past_prints.front(), row.past_prints.get(SPARES)) {
             let is_superfluous = later.ts <= first.ts || i128::from(later.ts.0) <= limit;
-            if !is_superfluous && row.prints.len() < ROW_MAX {
+            if !is_superfluous && row.past_prints.len() < ROW_MAX {
                 break;
             }
             self.bound_hit += u64::from(!is_superfluous);
-            row.prints.pop_front();
+            row.past_prints.pop_front();
             row.is_cut = true;
         }
-        row.prints.push_back(print.into());
+        row.past_prints.push_back(print.into());
     }
 
     /// Gives a print another price, or removes it.
     #[cold]
-    fn replace(&mut self, key: &K, before: &Print, px: Option<Price>) {
+    fn replace_print(&mut self, key: &K, before: &Print, px: Option<Price>) {
         let Some(row) = self.rows.get_mut(key) else { return };
-        let Ok(index) = row.prints.binary_search_by_key(&before.seq, |print| print.place.seq) else { return };
+        let Ok(index) = row.past_prints.binary_search_by_key(&before.seq, |print| print.place.seq) else {
+            return;
+        };
         match px {
-            Some(px) => row.prints[index].px = px,
-            None => drop(row.prints.remove(index)),
+            Some(px) => row.past_prints[index].px = px,
+            None => drop(row.past_prints.remove(index)),
         }
     }
 
     /// Returns the last print of a key that is stamped `limit` or earlier. The flag is false if it may have been forgotten.
     pub fn last_until(&self, key: &K, limit: i128) -> (Option<PastPrint>, bool) {
         let Some(row) = self.rows.get(key) else { return (None, true) };
-        let last = row.prints.iter().rfind(|print| i128::from(print.ts.0) <= limit).copied();
-        (last, last.is_some() || !row.is_cut)
+        let last_print = row.past_prints.iter().rfind(|print| i128::from(print.ts.0) <= limit).copied();
+        (last_print, last_print.is_some() || !row.is_cut)
     }
 
     /// Keys with prints.

@@ -123,7 +123,7 @@ struct PrintKey {
 /// The last prints that have a price, the oldest first: the one before the last is the last again if that is cancelled.
 #[derive(Clone, Debug, Default)]
 struct LastPrints {
-    prints: VecDeque<Print>,
+    last_prints: VecDeque<Print>,
 }
 
 /// Prints of a book that are remembered for its last price.
@@ -131,7 +131,7 @@ const LAST_MAX: usize = 32;
 
 state_value!(Print { seq, position, ts, px, qty, venue, instr, no_last });
 state_value!(PrintKey { venue, instr, session_date, id });
-state_value!(LastPrints { prints });
+state_value!(LastPrints { last_prints });
 watch_state!(PrintTable { by_match, by_book, by_instr, last_of_book, last_of_instr });
 
 impl PrintTable {
@@ -166,28 +166,28 @@ impl PrintTable {
         });
         let mut scratch = [0; 36];
         let Some(action) = changing_action(event, &mut scratch) else {
-            self.add(print, key, expiry_ts);
+            self.add_print(print, key, expiry_ts);
             return Some(PrintChange::New(print));
         };
         let prints = self.by_match.get_mut(&key?)?;
         match action {
             "cancel" => {
-                let before = prints.pop()?;
-                self.replace(before, None);
-                Some(PrintChange::Cancelled(before))
+                let last_print = prints.pop()?;
+                self.replace_print(last_print, None);
+                Some(PrintChange::Cancelled(last_print))
             }
             _ => {
-                let last = prints.last_mut()?;
-                let before = *last;
-                (last.px, last.qty) = (print.px, print.qty);
-                let after = *last;
-                self.replace(before, Some(after));
-                Some(PrintChange::Corrected { before, after })
+                let last_print = prints.last_mut()?;
+                let print_before = *last_print;
+                (last_print.px, last_print.qty) = (print.px, print.qty);
+                let after = *last_print;
+                self.replace_print(print_before, Some(after));
+                Some(PrintChange::Corrected { before: print_before, after })
             }
         }
     }
 
-    fn add(&mut self, print: Print, key: Option<PrintKey>, expiry_ts: UnixNanos) {
+    fn add_print(&mut self, print: Print, key: Option<PrintKey>, expiry_ts: UnixNanos) {
         if let Some(key) = key {
             self.by_match.get_or_insert_with(key, Vec::new).push(print);
         }
@@ -202,7 +202,7 @@ impl PrintTable {
 
     /// Puts a print in place of another, or removes it.
     #[cold]
-    fn replace(&mut self, before: Print, after: Option<Print>) {
+    fn replace_print(&mut self, before: Print, after: Option<Print>) {
         let change = |print: &mut Print| {
             if print.seq != before.seq {
                 return true;
@@ -216,7 +216,7 @@ impl PrintTable {
         self.by_book.retain(&book, change);
         self.by_instr.retain(&before.instr, change);
         for last in [self.last_of_book.get_mut(&book), self.last_of_instr.get_mut(&before.instr)] {
-            last.into_iter().for_each(|last| last.prints.retain_mut(change));
+            last.into_iter().for_each(|last| last.last_prints.retain_mut(change));
         }
     }
 
@@ -238,17 +238,17 @@ impl PrintTable {
 
     /// Returns the last print of an instrument at a venue that has a price.
     pub fn last_of_book(&self, venue: u16, instr: InstrumentId) -> Option<&Print> {
-        self.last_of_book.get(&(venue, instr))?.prints.back()
+        self.last_of_book.get(&(venue, instr))?.last_prints.back()
     }
 
     /// Returns the last print of an instrument over all venues that has a price.
     pub fn last_of_instr(&self, instr: InstrumentId) -> Option<&Print> {
-        self.last_of_instr.get(&instr)?.prints.back()
+        self.last_of_instr.get(&instr)?.last_prints.back()
     }
 
     /// Returns the last print of an instrument at a venue that has a price and came before the event `seq`.
     pub(crate) fn last_of_book_before(&self, venue: u16, instr: InstrumentId, seq: u64) -> Option<&Print> {
-        self.last_of_book.get(&(venue, instr))?.prints.iter().rfind(|print| print.seq < seq)
+        self.last_of_book.get(&(venue, instr))?.last_prints.iter().rfind(|print| print.seq < seq)
     }
 
     /// Prints and prices forgotten because there was no room.
@@ -269,10 +269,10 @@ impl PrintTable {
 
 impl LastPrints {
     fn push(&mut self, print: Print) {
-        if self.prints.len() == LAST_MAX {
-            self.prints.pop_front();
+        if self.last_prints.len() == LAST_MAX {
+            self.last_prints.pop_front();
         }
-        self.prints.push_back(print);
+        self.last_prints.push_back(print);
     }
 }
 

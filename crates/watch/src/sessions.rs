@@ -8,7 +8,7 @@ use unitape_model::{
 /// The calendar of a watch, which is a part of its rules.
 #[derive(Clone, Debug, Default)]
 pub struct WatchCalendar {
-    text: Arc<str>,
+    calendar_text: Arc<str>,
     calendar: Arc<Calendar>,
 }
 
@@ -18,7 +18,7 @@ impl WatchCalendar {
     /// # Errors
     /// Fails as [`Calendar::parse`] does.
     pub fn parse(text: &str) -> Result<Self, CalendarError> {
-        Ok(Self { text: text.into(), calendar: Arc::new(Calendar::parse(text)?) })
+        Ok(Self { calendar_text: text.into(), calendar: Arc::new(Calendar::parse(text)?) })
     }
 
     pub(crate) fn calendar(&self) -> Arc<Calendar> {
@@ -27,13 +27,14 @@ impl WatchCalendar {
 
     /// Returns 16 hexadecimal digits of BLAKE3 over the text, or none if there is no calendar.
     pub fn hash(&self) -> Option<String> {
-        (!self.text.is_empty()).then(|| crate::params::hex_digits(&blake3::hash(self.text.as_bytes())))
+        (!self.calendar_text.is_empty())
+            .then(|| crate::params::hex_digits(&blake3::hash(self.calendar_text.as_bytes())))
     }
 }
 
 impl PartialEq for WatchCalendar {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.calendar_text == other.calendar_text
     }
 }
 

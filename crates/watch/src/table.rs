@@ -24,12 +24,12 @@ pub(crate) struct BoundedTable<K, V> {
     hasher: DefaultHashBuilder,
     index: HashTable<u32>,
     slots: Vec<TableSlot<K, V>>,
-    free: Vec<u32>,
+    free_slots: Vec<u32>,
     queues: [TableQueue; 2],
-    max: usize,
+    entries_max: usize,
     spent_max: usize,
     /// Entries forgotten because there was no room, by rank.
-    pub forgotten: [u64; 2],
+    pub forgotten_entries: [u64; 2],
 }
 
 struct TableSlot<K, V> {
@@ -71,18 +71,18 @@ impl<K: StateValue, V: StateValue> StateValue for TableSlot<K, V> {
 impl<K: StateValue + Copy + Eq + Hash, V: StateValue> WatchState for BoundedTable<K, V> {
     fn save(&self, out: &mut Vec<u8>) {
         self.slots.write(out);
-        self.free.write(out);
+        self.free_slots.write(out);
         self.queues.write(out);
-        self.forgotten.write(out);
+        self.forgotten_entries.write(out);
     }
 
     fn load(&mut self, input: &mut StateReader<'_>) -> Result<(), StateFault> {
         self.slots.load(input)?;
-        self.free.load(input)?;
+        self.free_slots.load(input)?;
         self.queues.load(input)?;
-        self.forgotten.load(input)?;
+        self.forgotten_entries.load(input)?;
         let mut is_used = vec![true; self.slots.len()];
-        for slot in &self.free {
+        for slot in &self.free_slots {
             *is_used.get_mut(*slot as usize).ok_or(StateFault)? = false;
         }
         self.index.clear();
@@ -92,7 +92,7 @@ impl<K: StateValue + Copy + Eq + Hash, V: StateValue> WatchState for BoundedTabl
             self.index.insert_unique(hash(&slot), slot, hash);
         }
         let linked: usize = self.queues.iter().map(|queue| queue.len).sum();
-        if linked == self.index.len() && linked <= self.max { Ok(()) } else { Err(StateFault) }
+        if linked == self.index.len() && linked <= self.entries_max { Ok(()) } else { Err(StateFault) }
     }
 }
 
@@ -104,11 +104,11 @@ impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
             hasher: DefaultHashBuilder::default(),
             index: HashTable::new(),
             slots: Vec::new(),
-            free: Vec::new(),
+            free_slots: Vec::new(),
             queues: [EMPTY; 2],
-            max,
+            entries_max: max,
             spent_max,
-            forgotten: [0; 2],
+            forgotten_entries: [0; 2],
         }
     }
 
@@ -139,21 +139,21 @@ impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
         let hash = self.hasher.hash_one(key);
         let slots = &self.slots;
         if let Some(&slot_index) = self.index.find(hash, |&i| slots[i as usize].key == key) {
-            self.unlink(slot_index);
+            self.unlink_slot(slot_index);
             self.slots[slot_index as usize].value = value;
-            self.link(slot_index, rank);
-            self.trim();
+            self.link_slot(slot_index, rank);
+            self.trim_entries();
             return slot_index;
         }
-        if self.index.len() == self.max {
-            self.forget(if self.queues[EntryRank::Spent as usize].len > 0 {
+        if self.index.len() == self.entries_max {
+            self.forget_entry(if self.queues[EntryRank::Spent as usize].len > 0 {
                 EntryRank::Spent
             } else {
                 EntryRank::Kept
             });
         }
         let slot = TableSlot { key, value, older: NONE, newer: NONE, rank };
-        let slot_index = match self.free.pop() {
+        let slot_index = match self.free_slots.pop() {
             Some(free_index) => {
                 self.slots[free_index as usize] = slot;
                 free_index
@@ -165,8 +165,8 @@ impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
         };
         let (slots, hasher) = (&self.slots, &self.hasher);
         self.index.insert_unique(hash, slot_index, |&i| hasher.hash_one(slots[i as usize].key));
-        self.link(slot_index, rank);
-        self.trim();
+        self.link_slot(slot_index, rank);
+        self.trim_entries();
         slot_index
     }
 
@@ -174,27 +174,27 @@ impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
     #[inline]
     pub fn set_rank(&mut self, slot: u32, rank: EntryRank) {
         if self.slots[slot as usize].rank != rank {
-            self.unlink(slot);
-            self.link(slot, rank);
-            self.trim();
+            self.unlink_slot(slot);
+            self.link_slot(slot, rank);
+            self.trim_entries();
         }
     }
 
     /// Takes the entry in `slot` out.
     #[inline]
     pub fn remove(&mut self, slot: u32) {
-        self.unlink(slot);
+        self.unlink_slot(slot);
         let (slots, hasher) = (&self.slots, &self.hasher);
         let entry = self.index.find_entry(hasher.hash_one(slots[slot as usize].key), |&i| i == slot);
         entry.expect("a slot that is in use").remove();
-        self.free.push(slot);
+        self.free_slots.push(slot);
     }
 
     /// Forgets everything but the counters.
     pub fn clear(&mut self) {
         self.index.clear();
         self.slots.clear();
-        self.free.clear();
+        self.free_slots.clear();
         self.queues = [EMPTY; 2];
     }
 
@@ -204,19 +204,19 @@ impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
         (oldest != NONE).then_some(oldest)
     }
 
-    fn trim(&mut self) {
+    fn trim_entries(&mut self) {
         while self.queues[EntryRank::Spent as usize].len > self.spent_max {
-            self.forget(EntryRank::Spent);
+            self.forget_entry(EntryRank::Spent);
         }
     }
 
-    fn forget(&mut self, rank: EntryRank) {
+    fn forget_entry(&mut self, rank: EntryRank) {
         self.remove(self.queues[rank as usize].oldest);
-        self.forgotten[rank as usize] += 1;
+        self.forgotten_entries[rank as usize] += 1;
     }
 
     #[inline]
-    fn unlink(&mut self, slot_index: u32) {
+    fn unlink_slot(&mut self, slot_index: u32) {
         let TableSlot { older, newer, rank, .. } = self.slots[slot_index as usize];
         let queue = &mut self.queues[rank as usize];
         queue.len -= 1;
@@ -231,7 +231,7 @@ impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
     }
 
     #[inline]
-    fn link(&mut self, slot_index: u32, rank: EntryRank) {
+    fn link_slot(&mut self, slot_index: u32, rank: EntryRank) {
         let queue = &mut self.queues[rank as usize];
         let slot = &mut self.slots[slot_index as usize];
         (slot.older, slot.newer, slot.rank) = (queue.newest, NONE, rank);
@@ -290,7 +290,7 @@ mod tests {
                     twin.remove(twin.iter().position(|(.., r)| *r == EntryRank::Spent).unwrap());
                     forgotten[0] += 1;
                 }
-                prop_assert_eq!((table.len(), table.forgotten), (twin.len(), forgotten));
+                prop_assert_eq!((table.len(), table.forgotten_entries), (twin.len(), forgotten));
                 for k in 0..8 {
                     let entry = table.find(&k).map(|s| *table.get(s));
                     prop_assert_eq!(entry, twin.iter().find(|(t, ..)| *t == k).map(|t| t.1));

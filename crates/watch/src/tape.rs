@@ -14,7 +14,7 @@ pub struct TapeWatch {
     pub names: DefinitionTable,
     /// The scenarios.
     pub watch: Watch,
-    refused: RefusedMessages,
+    refused_messages: RefusedMessages,
 }
 
 /// The messages in quarantine, by their instruments.
@@ -33,7 +33,7 @@ const REFUSED_MAX: usize = 4096;
 
 impl RefusedMessages {
     #[cold]
-    fn add(&mut self, event: &Event<'_>) {
+    fn add_message(&mut self, event: &Event<'_>) {
         self.count += 1;
         let mut name = None;
         for (key, json) in event.unmapped_fields() {
@@ -53,13 +53,13 @@ impl RefusedMessages {
 }
 
 watch_state!(RefusedMessages { instruments, unnamed, count });
-watch_state!(TapeWatch { watch, refused | names });
+watch_state!(TapeWatch { watch, refused_messages | names });
 
 impl TapeWatch {
     /// Starts the scenarios of `selection` at the beginning of a tape.
     pub fn new(selection: &ScenarioSelection) -> Result<Self, Error> {
         let (names, refused) = (DefinitionTable::default(), RefusedMessages::default());
-        Ok(Self { names, watch: Watch::new(selection)?, refused })
+        Ok(Self { names, watch: Watch::new(selection)?, refused_messages: refused })
     }
 
     /// Takes the next frame of the tape, bookkeeping as well. `seq` is the ordinal of an event and of no
@@ -79,7 +79,7 @@ impl TapeWatch {
         let event = event.map_err(|flaw| Error::Frame { position, message: flaw.to_string() })?;
         if let Some(event) = event.filter(|_| !FrameHeader::read(frame).is_meta()) {
             if event.kind() == EventKind::Quarantine {
-                self.refused.add(&event);
+                self.refused_messages.add_message(&event);
             }
             self.watch.on_event(&event, seq, Some(position), self.names.dictionary(), out);
         }
@@ -88,7 +88,7 @@ impl TapeWatch {
 
     /// Returns the instruments whose messages are all in quarantine so far, sorted.
     pub fn refused_instruments(&self) -> impl Iterator<Item = &str> {
-        let names = self.refused.instruments.iter();
+        let names = self.refused_messages.instruments.iter();
         names
             .map(String::as_str)
             .filter(|name| self.names.get(NameKind::Instrument, name.as_bytes()).is_none())
@@ -97,6 +97,6 @@ impl TapeWatch {
     /// Counts the quarantined messages that may be of any instrument. Returns 0 if any of the `events` so far is not a
     /// refused message.
     pub fn nothing_but_refused(&self, events: u64) -> u64 {
-        if self.refused.count == events { self.refused.unnamed } else { 0 }
+        if self.refused_messages.count == events { self.refused_messages.unnamed } else { 0 }
     }
 }

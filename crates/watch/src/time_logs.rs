@@ -28,7 +28,7 @@ pub(crate) struct TimeLogs<K, E> {
     logs: Vec<TimeLog<K, E>>,
     by_key: HashMap<K, u32, DefaultHashBuilder>,
     /// The log that is looked at next, whether it is idle.
-    hand: usize,
+    sweep_index: usize,
     until_sweep: u32,
     entries: usize,
     entries_max: usize,
@@ -44,15 +44,15 @@ struct TimeLog<K, E> {
     key: K,
     entries: VecDeque<(i64, E)>,
     /// The last entry that was forgotten.
-    before: Option<E>,
+    last_forgotten: Option<E>,
     forgotten_ts: i64,
 }
 
 /// The entries of a key in a window.
 pub(crate) struct LogWindow<'a, E> {
     entries: Option<&'a VecDeque<(i64, E)>>,
-    from: usize,
-    to: usize,
+    first_entry: usize,
+    entries_end: usize,
     /// False when something that was forgotten may belong into it.
     pub is_complete: bool,
 }
@@ -60,13 +60,13 @@ pub(crate) struct LogWindow<'a, E> {
 impl<'a, E> LogWindow<'a, E> {
     /// Returns the entries with their times, the oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (UnixNanos, &'a E)> + use<'a, E> {
-        let entries = self.entries.map(|entries| entries.range(self.from..self.to));
+        let entries = self.entries.map(|entries| entries.range(self.first_entry..self.entries_end));
         entries.into_iter().flatten().map(|(ts, entry)| (UnixNanos(*ts), entry))
     }
 
     /// Returns the number of entries.
     pub fn len(&self) -> usize {
-        self.to - self.from
+        self.entries_end - self.first_entry
     }
 }
 
@@ -81,7 +81,7 @@ impl<K: Copy + Eq + Hash, E: Clone> TimeLogs<K, E> {
             keep_ns: 2 * window_ns,
             logs: Vec::new(),
             by_key: HashMap::default(),
-            hand: 0,
+            sweep_index: 0,
             until_sweep: SWEEP_EVERY,
             entries: 0,
             entries_max,
@@ -93,27 +93,27 @@ impl<K: Copy + Eq + Hash, E: Clone> TimeLogs<K, E> {
 
     /// Adds an entry. Forgets what is two windows before `expiry_ts`.
     pub fn add(&mut self, key: K, ts: UnixNanos, entry: E, expiry_ts: UnixNanos) {
-        self.place(key, ts, entry, expiry_ts);
+        self.place_entry(key, ts, entry, expiry_ts);
     }
 
     /// Adds an entry, and returns its log and its index there.
-    fn place(&mut self, key: K, ts: UnixNanos, entry: E, expiry_ts: UnixNanos) -> (usize, usize) {
+    fn place_entry(&mut self, key: K, ts: UnixNanos, entry: E, expiry_ts: UnixNanos) -> (usize, usize) {
         let limit = i128::from(ts.0.min(expiry_ts.0)) - self.keep_ns;
         self.until_sweep -= 1;
         if self.until_sweep == 0 {
             self.until_sweep = SWEEP_EVERY;
-            self.sweep(limit);
+            self.sweep_key(limit);
         }
         let log_index = match self.by_key.get(&key) {
             Some(&index) => index as usize,
             None => self.new_log(key),
         };
         let log = &mut self.logs[log_index];
-        let before = log.entries.len();
+        let old_count = log.entries.len();
         while log.entries.front().is_some_and(|(ts, _)| i128::from(*ts) <= limit) {
             log.forget_first();
         }
-        let expired = before - log.entries.len();
+        let expired = old_count - log.entries.len();
         self.expired += expired as u64;
         self.entries -= expired;
         if self.entries >= self.entries_max && log.forget_first() {
@@ -130,21 +130,21 @@ impl<K: Copy + Eq + Hash, E: Clone> TimeLogs<K, E> {
     pub fn window(&self, key: &K, after: i128, to: UnixNanos) -> LogWindow<'_, E> {
         let Some(log) = self.by_key.get(key).map(|index| &self.logs[*index as usize]) else {
             let is_complete = i128::from(self.swept_ts) <= after;
-            return LogWindow { entries: None, from: 0, to: 0, is_complete };
+            return LogWindow { entries: None, first_entry: 0, entries_end: 0, is_complete };
         };
-        let from = log.entries.partition_point(|(ts, _)| i128::from(*ts) <= after);
-        let to = log.entries.partition_point(|(ts, _)| *ts <= to.0).max(from);
+        let first_entry = log.entries.partition_point(|(ts, _)| i128::from(*ts) <= after);
+        let end_index = log.entries.partition_point(|(ts, _)| *ts <= to.0).max(first_entry);
         let is_complete = i128::from(log.forgotten_ts) <= after;
-        LogWindow { entries: Some(&log.entries), from, to, is_complete }
+        LogWindow { entries: Some(&log.entries), first_entry, entries_end: end_index, is_complete }
     }
 
     /// Changes or removes entries of a key: `change` returns whether an entry stays.
     pub fn retain(&mut self, key: &K, mut change: impl FnMut(&mut E) -> bool) {
         if let Some(index) = self.by_key.get(key) {
             let log = &mut self.logs[*index as usize];
-            let before = log.entries.len();
+            let old_count = log.entries.len();
             log.entries.retain_mut(|(_, entry)| change(entry));
-            self.entries -= before - log.entries.len();
+            self.entries -= old_count - log.entries.len();
         }
     }
 
@@ -162,32 +162,32 @@ impl<K: Copy + Eq + Hash, E: Clone> TimeLogs<K, E> {
     pub fn clear(&mut self) {
         self.logs.clear();
         self.by_key.clear();
-        self.hand = 0;
+        self.sweep_index = 0;
         self.until_sweep = SWEEP_EVERY;
         self.entries = 0;
         self.swept_ts = i64::MIN;
     }
 
     /// Looks at one key, and forgets it when all of it is at or before `limit`.
-    fn sweep(&mut self, limit: i128) {
-        if self.hand >= self.logs.len() {
-            self.hand = 0;
+    fn sweep_key(&mut self, limit: i128) {
+        if self.sweep_index >= self.logs.len() {
+            self.sweep_index = 0;
         }
-        let Some(log) = self.logs.get(self.hand) else { return };
+        let Some(log) = self.logs.get(self.sweep_index) else { return };
         if i128::from(log.newest_ts()) <= limit {
-            self.expired += self.logs[self.hand].entries.len() as u64;
+            self.expired += self.logs[self.sweep_index].entries.len() as u64;
             self.drop_log();
         } else {
-            self.hand += 1;
+            self.sweep_index += 1;
         }
     }
 
     /// Forgets the key at the hand.
     fn drop_log(&mut self) {
-        let log = self.logs.swap_remove(self.hand);
+        let log = self.logs.swap_remove(self.sweep_index);
         self.by_key.remove(&log.key);
-        if let Some(moved) = self.logs.get(self.hand) {
-            self.by_key.insert(moved.key, self.hand as u32);
+        if let Some(swept_log) = self.logs.get(self.sweep_index) {
+            self.by_key.insert(swept_log.key, self.sweep_index as u32);
         }
         self.swept_ts = self.swept_ts.max(log.newest_ts());
         self.entries -= log.entries.len();
@@ -195,13 +195,18 @@ impl<K: Copy + Eq + Hash, E: Clone> TimeLogs<K, E> {
 
     fn new_log(&mut self, key: K) -> usize {
         if self.logs.len() == KEYS_MAX {
-            self.hand %= self.logs.len();
-            self.bound_hit += self.logs[self.hand].entries.len() as u64;
+            self.sweep_index %= self.logs.len();
+            self.bound_hit += self.logs[self.sweep_index].entries.len() as u64;
             self.drop_log();
         }
         let log_index = self.logs.len();
         self.by_key.insert(key, log_index as u32);
-        self.logs.push(TimeLog { key, entries: VecDeque::new(), before: None, forgotten_ts: self.swept_ts });
+        self.logs.push(TimeLog {
+            key,
+            entries: VecDeque::new(),
+            last_forgotten: None,
+            forgotten_ts: self.swept_ts,
+        });
         log_index
     }
 }
@@ -215,7 +220,7 @@ impl<K, E> TimeLog<K, E> {
     fn forget_first(&mut self) -> bool {
         let Some((ts, entry)) = self.entries.pop_front() else { return false };
         self.forgotten_ts = self.forgotten_ts.max(ts);
-        self.before = Some(entry);
+        self.last_forgotten = Some(entry);
         true
     }
 }
@@ -223,42 +228,42 @@ impl<K, E> TimeLog<K, E> {
 /// What can be summed up and taken away again.
 pub(crate) trait RunningTotal: Clone + Default {
     /// Adds another total.
-    fn plus(&mut self, other: &Self);
+    fn add_total(&mut self, other: &Self);
     /// Returns the total less an earlier one.
-    fn minus(&self, earlier: &Self) -> Self;
+    fn minus_total(&self, earlier: &Self) -> Self;
 }
 
 impl<const N: usize> RunningTotal for [u64; N]
 where
     [u64; N]: Default,
 {
-    fn plus(&mut self, other: &Self) {
+    fn add_total(&mut self, other: &Self) {
         self.iter_mut().zip(other).for_each(|(mine, other)| *mine += other);
     }
 
-    fn minus(&self, earlier: &Self) -> Self {
+    fn minus_total(&self, earlier: &Self) -> Self {
         std::array::from_fn(|n| self[n] - earlier[n])
     }
 }
 
 impl RunningTotal for Number {
-    fn plus(&mut self, other: &Self) {
+    fn add_total(&mut self, other: &Self) {
         *self = *self + *other;
     }
 
-    fn minus(&self, earlier: &Self) -> Self {
+    fn minus_total(&self, earlier: &Self) -> Self {
         *self - *earlier
     }
 }
 
 impl<A: RunningTotal, B: RunningTotal> RunningTotal for (A, B) {
-    fn plus(&mut self, other: &Self) {
-        self.0.plus(&other.0);
-        self.1.plus(&other.1);
+    fn add_total(&mut self, other: &Self) {
+        self.0.add_total(&other.0);
+        self.1.add_total(&other.1);
     }
 
-    fn minus(&self, earlier: &Self) -> Self {
-        (self.0.minus(&earlier.0), self.1.minus(&earlier.1))
+    fn minus_total(&self, earlier: &Self) -> Self {
+        (self.0.minus_total(&earlier.0), self.1.minus_total(&earlier.1))
     }
 }
 
@@ -276,33 +281,35 @@ impl<K: Copy + Eq + Hash, T: RunningTotal> TimeSums<K, T> {
 
     /// Adds a value. Forgets what is two windows before `expiry_ts`.
     pub fn add(&mut self, key: K, ts: UnixNanos, value: &T, expiry_ts: UnixNanos) {
-        let (log_index, index) = self.logs.place(key, ts, value.clone(), expiry_ts);
+        let (log_index, index) = self.logs.place_entry(key, ts, value.clone(), expiry_ts);
         let log = &mut self.logs.logs[log_index];
-        let before = match index.checked_sub(1) {
+        let total_before = match index.checked_sub(1) {
             Some(before) => Some(&log.entries[before].1),
-            None => log.before.as_ref(),
+            None => log.last_forgotten.as_ref(),
         };
-        let mut sum = before.cloned().unwrap_or_default();
-        sum.plus(value);
+        let mut sum = total_before.cloned().unwrap_or_default();
+        sum.add_total(value);
         log.entries[index].1 = sum;
         // Those after a late entry.
-        log.entries.range_mut(index + 1..).for_each(|(_, sum)| sum.plus(value));
+        log.entries.range_mut(index + 1..).for_each(|(_, sum)| sum.add_total(value));
     }
 
     /// Returns the sum of the values in `(after, to]`, and whether nothing that belongs to it was forgotten.
     pub fn sum(&self, key: &K, after: i128, to: UnixNanos) -> (T, bool) {
         let window = self.logs.window(key, after, to);
-        let Some(entries) = window.entries.filter(|_| window.to > window.from) else {
+        let Some(entries) = window.entries.filter(|_| window.entries_end > window.first_entry) else {
             return (T::default(), window.is_complete);
         };
-        let upto = &entries[window.to - 1].1;
-        let before = match window.from.checked_sub(1) {
+        let upto = &entries[window.entries_end - 1].1;
+        let total_before = match window.first_entry.checked_sub(1) {
             Some(before) => Some(&entries[before].1),
-            None => {
-                self.logs.by_key.get(key).and_then(|index| self.logs.logs[*index as usize].before.as_ref())
-            }
+            None => self
+                .logs
+                .by_key
+                .get(key)
+                .and_then(|index| self.logs.logs[*index as usize].last_forgotten.as_ref()),
         };
-        (before.map_or_else(|| upto.clone(), |before| upto.minus(before)), window.is_complete)
+        (total_before.map_or_else(|| upto.clone(), |before| upto.minus_total(before)), window.is_complete)
     }
 
     /// Returns the logs, for counters.
@@ -318,7 +325,7 @@ impl<K: Copy + Eq + Hash, T: RunningTotal> TimeSums<K, T> {
 
 impl<K: StateValue, E: StateValue> StateValue for TimeLog<K, E> {
     fn write(&self, out: &mut Vec<u8>) {
-        let Self { key, entries, before, forgotten_ts } = self;
+        let Self { key, entries, last_forgotten: before, forgotten_ts } = self;
         key.write(out);
         entries.write(out);
         before.write(out);
@@ -328,20 +335,20 @@ impl<K: StateValue, E: StateValue> StateValue for TimeLog<K, E> {
     fn read(input: &mut StateReader<'_>) -> Result<Self, StateFault> {
         let (key, entries) = StateValue::read(input)?;
         let (before, forgotten_ts) = StateValue::read(input)?;
-        Ok(Self { key, entries, before, forgotten_ts })
+        Ok(Self { key, entries, last_forgotten: before, forgotten_ts })
     }
 }
 
 impl<K: StateValue + Copy + Eq + Hash, E: StateValue> WatchState for TimeLogs<K, E> {
     fn save(&self, out: &mut Vec<u8>) {
         self.logs.write(out);
-        (self.hand, self.until_sweep, self.swept_ts).write(out);
+        (self.sweep_index, self.until_sweep, self.swept_ts).write(out);
         (self.expired, self.bound_hit).write(out);
     }
 
     fn load(&mut self, input: &mut StateReader<'_>) -> Result<(), StateFault> {
         self.logs = StateValue::read(input)?;
-        (self.hand, self.until_sweep, self.swept_ts) = StateValue::read(input)?;
+        (self.sweep_index, self.until_sweep, self.swept_ts) = StateValue::read(input)?;
         (self.expired, self.bound_hit) = StateValue::read(input)?;
         self.by_key = (0..).zip(&self.logs).map(|(index, log)| (log.key, index)).collect();
         self.entries = self.logs.iter().map(|log| log.entries.len()).sum();

@@ -25,7 +25,7 @@ pub struct DueTimer {
 pub(crate) struct TimerQueue {
     /// Due, order of setting, scenario, token.
     heap: BinaryHeap<Reverse<(UnixNanos, u64, usize, u64)>>,
-    set: u64,
+    last_timer: u64,
     pub bound_hit: u64,
 }
 
@@ -39,7 +39,7 @@ impl WatchState for TimerQueue {
             .map(|(due_ts, number, scenario, token)| ((due_ts, number), (scenario, token)))
             .collect();
         timers.write(out);
-        (self.set, self.bound_hit).write(out);
+        (self.last_timer, self.bound_hit).write(out);
     }
 
     fn load(&mut self, input: &mut StateReader<'_>) -> Result<(), StateFault> {
@@ -47,7 +47,7 @@ impl WatchState for TimerQueue {
         self.heap = timers
             .map(|((due_ts, number), (scenario, token))| Reverse((due_ts, number, scenario, token)))
             .collect();
-        (self.set, self.bound_hit) = StateValue::read(input)?;
+        (self.last_timer, self.bound_hit) = StateValue::read(input)?;
         Ok(())
     }
 }
@@ -59,8 +59,8 @@ impl TimerQueue {
             self.bound_hit += 1;
             return;
         }
-        self.heap.push(Reverse((due_ts, self.set, scenario, token)));
-        self.set += 1;
+        self.heap.push(Reverse((due_ts, self.last_timer, scenario, token)));
+        self.last_timer += 1;
     }
 
     /// Takes the earliest timer that is due at `now`. Of timers with the same time, takes the timer that was set first.

@@ -112,14 +112,14 @@ pub(crate) fn alert_key(
 pub(crate) struct Transfers {
     memory_ns: i128,
     /// The time of the event that counted last.
-    counted: BoundedTable<TransferKey, i64>,
+    counted_transfers: BoundedTable<TransferKey, i64>,
     /// The latest time that was forgotten because it was over.
     forgotten_ts: i64,
     late: u64,
     expired: u64,
 }
 
-watch_state!(Transfers { counted, forgotten_ts, late, expired | memory_ns });
+watch_state!(Transfers { counted_transfers, forgotten_ts, late, expired | memory_ns });
 
 impl Transfers {
     /// Makes a memory of `memory_ns` nanoseconds without any transfer.
@@ -129,31 +129,31 @@ impl Transfers {
 
     fn bounded(memory_ns: i128, transfers_max: usize) -> Self {
         let counted = BoundedTable::new(transfers_max, 0);
-        Self { memory_ns, counted, forgotten_ts: i64::MIN, late: 0, expired: 0 }
+        Self { memory_ns, counted_transfers: counted, forgotten_ts: i64::MIN, late: 0, expired: 0 }
     }
 
     /// Returns whether a payment counts, and remembers its transfer. It does not count while an event of the same transfer that
     /// counted is less than the memory old.
     pub fn admit(&mut self, payment: &Payment, ts: UnixNanos, expiry_ts: UnixNanos) -> bool {
         let Some(key) = payment.transfer else { return true };
-        self.expire(i128::from(ts.0.min(expiry_ts.0)) - 2 * self.memory_ns);
+        self.expire_transfers(i128::from(ts.0.min(expiry_ts.0)) - 2 * self.memory_ns);
         let after = i128::from(ts.0) - self.memory_ns;
-        let last = self.counted.find(&key).map(|slot| *self.counted.get(slot));
+        let last = self.counted_transfers.find(&key).map(|slot| *self.counted_transfers.get(slot));
         if last.is_some_and(|last| i128::from(last) > after) {
             return false;
         }
         self.late += u64::from(i128::from(self.forgotten_ts) > after);
-        self.counted.insert(key, ts.0, EntryRank::Kept);
+        self.counted_transfers.insert(key, ts.0, EntryRank::Kept);
         true
     }
 
     /// Forgets transfers that counted at `limit` or before, the oldest first.
-    fn expire(&mut self, limit: i128) {
-        while let Some(slot) = self.counted.oldest(EntryRank::Kept)
-            && i128::from(*self.counted.get(slot)) <= limit
+    fn expire_transfers(&mut self, limit: i128) {
+        while let Some(slot) = self.counted_transfers.oldest(EntryRank::Kept)
+            && i128::from(*self.counted_transfers.get(slot)) <= limit
         {
-            self.forgotten_ts = self.forgotten_ts.max(*self.counted.get(slot));
-            self.counted.remove(slot);
+            self.forgotten_ts = self.forgotten_ts.max(*self.counted_transfers.get(slot));
+            self.counted_transfers.remove(slot);
             self.expired += 1;
         }
     }
@@ -163,15 +163,15 @@ impl Transfers {
         ScenarioMetrics {
             late: self.late,
             expired: self.expired,
-            bound_hit: self.counted.forgotten[EntryRank::Kept as usize],
-            held_entries: self.counted.len() as u64,
+            bound_hit: self.counted_transfers.forgotten_entries[EntryRank::Kept as usize],
+            held_entries: self.counted_transfers.len() as u64,
             ..ScenarioMetrics::default()
         }
     }
 
     /// Forgets everything but the counters.
     pub fn clear(&mut self) {
-        self.counted.clear();
+        self.counted_transfers.clear();
         self.forgotten_ts = i64::MIN;
     }
 }

@@ -34,9 +34,9 @@ pub(crate) struct SlidingWindows<K, const C: usize> {
     window_ns: i128,
     rings: Vec<WindowRing<K, C>>,
     by_key: HashMap<K, u32, DefaultHashBuilder>,
-    spare: Vec<VecDeque<WindowEntry<C>>>,
+    spare_rings: Vec<VecDeque<WindowEntry<C>>>,
     /// The ring that is looked at next, whether it is idle.
-    hand: usize,
+    sweep_index: usize,
     until_sweep: u32,
     entries: usize,
     entries_max: usize,
@@ -55,7 +55,7 @@ pub(crate) struct WindowCounts<const C: usize> {
     /// By class.
     pub counts: [u32; C],
     /// False when something that was forgotten may belong into it.
-    pub complete: bool,
+    pub is_complete: bool,
 }
 
 struct WindowRing<K, const C: usize> {
@@ -63,10 +63,10 @@ struct WindowRing<K, const C: usize> {
     /// In order of time; of one time in order of arrival.
     entries: VecDeque<WindowEntry<C>>,
     /// The counts before the first entry.
-    base: [u32; C],
+    base_counts: [u32; C],
     /// The number of entries that are not in the window that ends with the last one, and counts so far of these.
     outside_count: usize,
-    before: [u32; C],
+    counts_before: [u32; C],
     // Copied from the entries, so that an event in order reads none of them: they are far apart.
     /// Time of the first entry, or `i64::MAX` if there is none.
     first_ts: i64,
@@ -101,18 +101,18 @@ impl<K: StateValue, const C: usize> StateValue for WindowRing<K, C> {
     fn write(&self, out: &mut Vec<u8>) {
         self.key.write(out);
         self.entries.write(out);
-        (self.base, self.outside_count, self.forgotten_ts).write(out);
+        (self.base_counts, self.outside_count, self.forgotten_ts).write(out);
     }
 
     fn read(input: &mut StateReader<'_>) -> Result<Self, StateFault> {
         let (key, entries) = StateValue::read(input)?;
         let (base, outside_count, forgotten_ts) = StateValue::read(input)?;
         let mut ring = Self::new(key, entries, forgotten_ts);
-        (ring.base, ring.outside_count) = (base, outside_count);
+        (ring.base_counts, ring.outside_count) = (base, outside_count);
         if outside_count > ring.entries.len() {
             return Err(StateFault);
         }
-        ring.remember();
+        ring.update_copies();
         Ok(ring)
     }
 }
@@ -120,13 +120,13 @@ impl<K: StateValue, const C: usize> StateValue for WindowRing<K, C> {
 impl<K: StateValue + Copy + Eq + Hash, const C: usize> WatchState for SlidingWindows<K, C> {
     fn save(&self, out: &mut Vec<u8>) {
         self.rings.write(out);
-        (self.hand, self.until_sweep, self.swept_ts).write(out);
+        (self.sweep_index, self.until_sweep, self.swept_ts).write(out);
         (self.expired, self.bound_hit).write(out);
     }
 
     fn load(&mut self, input: &mut StateReader<'_>) -> Result<(), StateFault> {
         self.rings = StateValue::read(input)?;
-        (self.hand, self.until_sweep, self.swept_ts) = StateValue::read(input)?;
+        (self.sweep_index, self.until_sweep, self.swept_ts) = StateValue::read(input)?;
         (self.expired, self.bound_hit) = StateValue::read(input)?;
         self.by_key = (0..).zip(&self.rings).map(|(index, ring)| (ring.key, index)).collect();
         self.entries = self.rings.iter().map(|ring| ring.entries.len()).sum();
@@ -145,8 +145,8 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
             window_ns,
             rings: Vec::new(),
             by_key: HashMap::default(),
-            spare: Vec::new(),
-            hand: 0,
+            spare_rings: Vec::new(),
+            sweep_index: 0,
             until_sweep: SWEEP_EVERY,
             entries: 0,
             entries_max,
@@ -165,7 +165,7 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
         self.until_sweep -= 1;
         if self.until_sweep == 0 {
             self.until_sweep = SWEEP_EVERY;
-            self.sweep(now);
+            self.sweep_key(now);
         }
         let ring_index = match self.by_key.get(&key) {
             Some(&index) => index as usize,
@@ -174,21 +174,21 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
         let ring = &mut self.rings[ring_index];
         let limit = i128::from(now) - 2 * self.window_ns;
         if i128::from(ring.first_ts) <= limit {
-            let expired = ring.expire(limit);
+            let expired = ring.expire_entries(limit);
             self.expired += expired as u64;
             self.entries -= expired;
         }
         if self.entries == self.entries_max {
             self.bound_hit += 1;
             if !ring.forget_first() {
-                return WindowCounts { counts: [0; C], complete: false };
+                return WindowCounts { counts: [0; C], is_complete: false };
             }
             self.entries -= 1;
         }
         let ring = &mut self.rings[ring_index];
-        let window_counts = ring.add(class, ts, self.window_ns);
+        let window_counts = ring.add_entry(class, ts, self.window_ns);
         self.entries += usize::from(window_counts.is_some());
-        window_counts.unwrap_or(WindowCounts { counts: [0; C], complete: false })
+        window_counts.unwrap_or(WindowCounts { counts: [0; C], is_complete: false })
     }
 
     /// Entries kept now.
@@ -200,51 +200,51 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
     pub fn clear(&mut self) {
         self.rings.clear();
         self.by_key.clear();
-        self.hand = 0;
+        self.sweep_index = 0;
         self.entries = 0;
         self.swept_ts = i64::MIN;
     }
 
     /// Looks at one key, and forgets it when all it did was over two windows ago.
-    fn sweep(&mut self, now: i64) {
-        if self.hand >= self.rings.len() {
-            self.hand = 0;
+    fn sweep_key(&mut self, now: i64) {
+        if self.sweep_index >= self.rings.len() {
+            self.sweep_index = 0;
         }
-        let Some(ring) = self.rings.get(self.hand) else { return };
+        let Some(ring) = self.rings.get(self.sweep_index) else { return };
         let newest = if ring.entries.is_empty() { ring.forgotten_ts } else { ring.newest_ts };
         if i128::from(newest) <= i128::from(now) - 2 * self.window_ns {
-            self.expired += self.rings[self.hand].entries.len() as u64;
+            self.expired += self.rings[self.sweep_index].entries.len() as u64;
             self.drop_ring();
         } else {
-            self.hand += 1;
+            self.sweep_index += 1;
         }
     }
 
     /// Forgets the key at the hand.
     fn drop_ring(&mut self) {
-        let mut ring = self.rings.swap_remove(self.hand);
+        let mut ring = self.rings.swap_remove(self.sweep_index);
         self.by_key.remove(&ring.key);
-        if let Some(moved) = self.rings.get(self.hand) {
-            self.by_key.insert(moved.key, self.hand as u32);
+        if let Some(swept_ring) = self.rings.get(self.sweep_index) {
+            self.by_key.insert(swept_ring.key, self.sweep_index as u32);
         }
         let newest = ring.newest_ts.max(ring.forgotten_ts);
         self.swept_ts = self.swept_ts.max(newest);
         self.entries -= ring.entries.len();
         if ring.entries.capacity() <= SPARE_ENTRIES_MAX {
             ring.entries.clear();
-            self.spare.push(ring.entries);
+            self.spare_rings.push(ring.entries);
         }
     }
 
     fn new_ring(&mut self, key: K) -> usize {
         if self.rings.len() == self.keys_max {
-            self.hand %= self.rings.len();
-            self.bound_hit += self.rings[self.hand].entries.len() as u64;
+            self.sweep_index %= self.rings.len();
+            self.bound_hit += self.rings[self.sweep_index].entries.len() as u64;
             self.drop_ring();
         }
         let ring_index = self.rings.len();
         self.by_key.insert(key, ring_index as u32);
-        self.rings.push(WindowRing::new(key, self.spare.pop().unwrap_or_default(), self.swept_ts));
+        self.rings.push(WindowRing::new(key, self.spare_rings.pop().unwrap_or_default(), self.swept_ts));
         ring_index
     }
 }
@@ -254,9 +254,9 @@ impl<K, const C: usize> WindowRing<K, C> {
         Self {
             key,
             entries,
-            base: [0; C],
+            base_counts: [0; C],
             outside_count: 0,
-            before: [0; C],
+            counts_before: [0; C],
             first_ts: i64::MAX,
             inside_ts: i64::MAX,
             newest_ts: i64::MIN,
@@ -266,40 +266,40 @@ impl<K, const C: usize> WindowRing<K, C> {
     }
 
     /// Forgets the entries up to `limit` and returns their number.
-    fn expire(&mut self, limit: i128) -> usize {
-        let before = self.entries.len();
+    fn expire_entries(&mut self, limit: i128) -> usize {
+        let old_count = self.entries.len();
         while i128::from(self.first_ts) <= limit && self.forget_first() {}
-        before - self.entries.len()
+        old_count - self.entries.len()
     }
 
     fn forget_first(&mut self) -> bool {
-        let Some(first) = self.entries.pop_front() else { return false };
-        self.base = first.upto;
+        let Some(oldest_entry) = self.entries.pop_front() else { return false };
+        self.base_counts = oldest_entry.upto;
         self.outside_count = self.outside_count.saturating_sub(1);
-        self.forgotten_ts = self.forgotten_ts.max(first.ts);
-        self.remember();
+        self.forgotten_ts = self.forgotten_ts.max(oldest_entry.ts);
+        self.update_copies();
         true
     }
 
     /// Updates the copies from the entries.
-    fn remember(&mut self) {
+    fn update_copies(&mut self) {
         let ts = |entry: Option<&WindowEntry<C>>, default_ts: i64| entry.map_or(default_ts, |e| e.ts);
         self.first_ts = ts(self.entries.front(), i64::MAX);
         self.inside_ts = ts(self.entries.get(self.outside_count), i64::MAX);
         self.newest_ts = ts(self.entries.back(), i64::MIN);
-        self.before = self.upto(self.outside_count);
-        self.upto = self.upto(self.entries.len());
+        self.counts_before = self.counts_before(self.outside_count);
+        self.upto = self.counts_before(self.entries.len());
     }
 
     /// Counts so far of the first `n` entries.
     #[inline]
-    fn upto(&self, n: usize) -> [u32; C] {
-        if n == 0 { self.base } else { self.entries[n - 1].upto }
+    fn counts_before(&self, n: usize) -> [u32; C] {
+        if n == 0 { self.base_counts } else { self.entries[n - 1].upto }
     }
 
     /// Adds an entry and returns the counts of its window. Returns `None` if the entry was not kept.
     #[inline]
-    fn add(&mut self, class: usize, ts: i64, window_ns: i128) -> Option<WindowCounts<C>> {
+    fn add_entry(&mut self, class: usize, ts: i64, window_ns: i128) -> Option<WindowCounts<C>> {
         let after = i128::from(ts) - window_ns;
         if ts < self.newest_ts {
             return self.add_late(class, ts, after);
@@ -311,11 +311,11 @@ impl<K, const C: usize> WindowRing<K, C> {
         self.inside_ts = self.inside_ts.min(ts);
         // The window only moves on; each entry is passed once.
         while self.outside_count < self.entries.len() && i128::from(self.inside_ts) <= after {
-            self.before = self.entries[self.outside_count].upto;
+            self.counts_before = self.entries[self.outside_count].upto;
             self.outside_count += 1;
             self.inside_ts = self.entries.get(self.outside_count).map_or(i64::MAX, |e| e.ts);
         }
-        Some(self.counts_between(self.before, self.upto, after))
+        Some(self.counts_between(self.counts_before, self.upto, after))
     }
 
     #[cold]
@@ -325,20 +325,24 @@ impl<K, const C: usize> WindowRing<K, C> {
             self.forgotten_ts = self.forgotten_ts.max(ts);
             return None;
         }
-        self.entries.insert(index, WindowEntry { ts, upto: self.upto(index) });
+        self.entries.insert(index, WindowEntry { ts, upto: self.counts_before(index) });
         for entry in self.entries.iter_mut().skip(index) {
             entry.upto[class] = entry.upto[class].wrapping_add(1);
         }
         self.outside_count += usize::from(index < self.outside_count);
-        self.remember();
-        let from = self.entries.partition_point(|e| i128::from(e.ts) <= after);
-        Some(self.counts_between(self.upto(from.min(index + 1)), self.upto(index + 1), after))
+        self.update_copies();
+        let first_entry = self.entries.partition_point(|e| i128::from(e.ts) <= after);
+        Some(self.counts_between(
+            self.counts_before(first_entry.min(index + 1)),
+            self.counts_before(index + 1),
+            after,
+        ))
     }
 
     #[inline]
     fn counts_between(&self, before: [u32; C], upto: [u32; C], after: i128) -> WindowCounts<C> {
         let counts = std::array::from_fn(|c| upto[c].wrapping_sub(before[c]));
-        WindowCounts { counts, complete: i128::from(self.forgotten_ts) <= after }
+        WindowCounts { counts, is_complete: i128::from(self.forgotten_ts) <= after }
     }
 }
 
@@ -385,7 +389,7 @@ mod tests {
                 list.push((key, class, ts));
                 let count = |c| list.iter().filter(|e| e.0 == key && e.1 == c && e.2 > ts - W && e.2 <= ts).count();
                 let window_counts = windows.add(key, class, ts);
-                if window_counts.complete {
+                if window_counts.is_complete {
                     prop_assert_eq!(window_counts.counts, [count(0) as u32, count(1) as u32]);
                 } else {
                     prop_assert!(back, "in order, nothing is ever forgotten too early");
@@ -401,7 +405,7 @@ mod tests {
         fn what_is_one_window_late_is_complete(late in proptest::collection::vec((0u8..3, 0..W), 1..120)) {
             let mut windows = StreamWindows::<1>::new(SlidingWindows::new(W.into()));
             for (i, (key, late)) in late.into_iter().enumerate() {
-                prop_assert!(windows.add(key, 0, i as i64 * 3 - late).complete);
+                prop_assert!(windows.add(key, 0, i as i64 * 3 - late).is_complete);
             }
         }
 
@@ -412,7 +416,7 @@ mod tests {
             let (mut ts, mut incomplete) = (0, 0);
             for (key, class, step_ns) in steps {
                 ts += step_ns;
-                incomplete += u64::from(!windows.add(key, class, ts).complete);
+                incomplete += u64::from(!windows.add(key, class, ts).is_complete);
                 prop_assert!(windows.windows.entry_count() <= 4 && windows.windows.rings.len() <= 2);
             }
             prop_assert!(incomplete == 0 || windows.windows.bound_hit + windows.windows.expired > 0);
@@ -428,7 +432,7 @@ mod tests {
         }
         windows.add(7, 0, i64::MAX);
         for key in 0..50 {
-            assert_eq!(windows.add(key, 0, 1), WindowCounts { counts: [2], complete: true }, "{key}");
+            assert_eq!(windows.add(key, 0, 1), WindowCounts { counts: [2], is_complete: true }, "{key}");
         }
     }
 

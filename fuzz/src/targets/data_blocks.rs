@@ -24,7 +24,7 @@ pub fn run(data: &[u8]) {
     let mut reader = SentBlockReader::open(channel, &"5a".repeat(32), &sizes).expect("a ticket");
     for index in rest.iter().take(32).map(|byte| u32::from(*byte) % sizes.len() as u32) {
         let mut out = vec![1, 2, 3];
-        match reader.fetch(index, &mut out) {
+        match reader.fetch_block(index, &mut out) {
             Ok(()) => {
                 assert_eq!((out.len() - 3, &out[..3]), (sizes[index as usize] as usize, &[1, 2, 3][..]));
                 assert!(!is_made || out[3..] == block(index, sizes[index as usize]), "another block");

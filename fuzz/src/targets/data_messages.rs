@@ -57,7 +57,7 @@ struct EmptyBlocks {
 }
 
 impl BlockFetch for EmptyBlocks {
-    fn fetch(&mut self, index: u32, out: &mut Vec<u8>) -> io::Result<()> {
+    fn fetch_block(&mut self, index: u32, out: &mut Vec<u8>) -> io::Result<()> {
         let bytes = self.sizes[index as usize] as usize;
         if bytes > BYTES_MAX {
             return Err(io::ErrorKind::InvalidData.into());

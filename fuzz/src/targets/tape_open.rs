@@ -52,7 +52,7 @@ pub fn run(data: &[u8]) {
         if let Ok((mut writer, recovery)) = Writer::open(dir.path(), ID, options) {
             let appended = writer.append(&line(20)).is_ok();
             if writer.close().is_ok() && appended {
-                assert!(read(dir.path(), StartPosition::At(recovery.end)) > Some(recovery.end.0), "{recovery:?}");
+                assert!(read(dir.path(), StartPosition::At(recovery.end_position)) > Some(recovery.end_position.0), "{recovery:?}");
             }
         }
     }

@@ -79,8 +79,8 @@ fn parse_simple_udp(link: u16, packet: &[u8]) -> Option<UdpDatagram> {
     }
     let address =
         |start: usize| Ipv4Addr::new(head[start], head[start + 1], head[start + 2], head[start + 3]).into();
-    let from = SocketAddr::new(address(12), number(20));
-    Some(UdpDatagram { from, to: SocketAddr::new(address(16), number(22)), payload })
+    let sender = SocketAddr::new(address(12), number(20));
+    Some(UdpDatagram { from: sender, to: SocketAddr::new(address(16), number(22)), payload })
 }
 
 /// Reads any packet, those too that `plain` does not read.
@@ -157,12 +157,12 @@ fn ipv6(packet: &[u8], start: usize, cut: bool) -> Option<UdpParseOutcome> {
     let address =
         |i: usize| IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(&head[i..i + 16]).expect("sixteen bytes")));
     let addresses = IpAddressPair { from: address(8), to: address(24) };
-    let mut left = usize::from(be16(head, 4)?);
+    let mut remaining = usize::from(be16(head, 4)?);
     let (mut next, mut header_offset) = (head[6], start + 40);
     // Hop-by-hop, routing, destination options; a chain longer than this is nothing that we know.
     for _ in 0..8 {
         let length = match next {
-            UDP => return transport(packet, header_offset, left, addresses, cut),
+            UDP => return transport(packet, header_offset, remaining, addresses, cut),
             44 => {
                 let head = packet.get(header_offset..header_offset + 8)?;
                 if head[0] != UDP {
@@ -171,7 +171,7 @@ fn ipv6(packet: &[u8], start: usize, cut: bool) -> Option<UdpParseOutcome> {
                 let fragment = be16(head, 2)?;
                 let (offset, more) = (usize::from(fragment & !7), fragment & 1 != 0);
                 let id = u32::from_be_bytes([head[4], head[5], head[6], head[7]]);
-                let bytes = header_offset + 8..header_offset + left.max(8);
+                let bytes = header_offset + 8..header_offset + remaining.max(8);
                 let IpAddressPair { from, to } = addresses;
                 return Some(part(packet, IpFragment { from, to, id, offset, more, bytes }, cut));
             }
@@ -180,7 +180,7 @@ fn ipv6(packet: &[u8], start: usize, cut: bool) -> Option<UdpParseOutcome> {
         };
         next = *packet.get(header_offset)?;
         header_offset += length;
-        left = match left.checked_sub(length) {
+        remaining = match remaining.checked_sub(length) {
             Some(left) => left,
             None => return Some(UdpParseOutcome::Bad("an IPv6 packet shorter than its headers")),
         };
@@ -220,8 +220,10 @@ fn transport(
     cut: bool,
 ) -> Option<UdpParseOutcome> {
     let (source, port) = (be16(packet, offset)?, be16(packet, offset + 2)?);
-    let to = SocketAddr::new(addresses.to, port);
-    let Some(length) = be16(packet, offset + 4) else { return cut.then_some(UdpParseOutcome::Cut(Some(to))) };
+    let receiver = SocketAddr::new(addresses.to, port);
+    let Some(length) = be16(packet, offset + 4) else {
+        return cut.then_some(UdpParseOutcome::Cut(Some(receiver)));
+    };
     let length = usize::from(length);
     if length < 8 || length > left {
         return Some(UdpParseOutcome::Bad("a UDP length that does not fit its packet"));
@@ -229,14 +231,14 @@ fn transport(
     let payload = offset + 8..offset + length;
     if payload.end > packet.len() {
         return Some(if cut {
-            UdpParseOutcome::Cut(Some(to))
+            UdpParseOutcome::Cut(Some(receiver))
         } else {
             UdpParseOutcome::Bad("a UDP datagram longer than its packet")
         });
     }
     Some(UdpParseOutcome::Datagram(UdpDatagram {
         from: SocketAddr::new(addresses.from, source),
-        to,
+        to: receiver,
         payload,
     }))
 }

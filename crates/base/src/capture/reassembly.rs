@@ -56,7 +56,7 @@ pub struct ReassembledDatagram<'r> {
 /// Datagrams that are not whole yet.
 #[derive(Debug, Default)]
 pub struct IpReassembler {
-    open: Vec<PartialDatagram>,
+    open_datagrams: Vec<PartialDatagram>,
     /// The bytes of the datagram that was given last.
     datagram_bytes: Vec<u8>,
     counts: ReassemblyCounts,
@@ -67,12 +67,12 @@ struct PartialDatagram {
     key: (IpAddr, IpAddr, u32),
     bytes: Vec<u8>,
     /// The ranges received, in order; no two are adjacent.
-    pieces: Vec<(usize, usize)>,
+    received_ranges: Vec<(usize, usize)>,
     /// The length of the datagram, once its last fragment has arrived.
-    end: Option<usize>,
+    datagram_length: Option<usize>,
     /// The time of its first fragment, and the number of fragments before it.
     ts_ns: i64,
-    number: u64,
+    datagram_number: u64,
 }
 
 impl IpReassembler {
@@ -86,30 +86,38 @@ impl IpReassembler {
         self.counts.fragments += 1;
         let (number, ts_ns) = (self.counts.fragments, ts_ns.unwrap_or(0));
         self.forget(|partial| {
-            ts_ns.saturating_sub(partial.ts_ns) > AGE_NS_MAX || number - partial.number > AGE_FRAGMENTS_MAX
+            ts_ns.saturating_sub(partial.ts_ns) > AGE_NS_MAX
+                || number - partial.datagram_number > AGE_FRAGMENTS_MAX
         });
         let key = (fragment.from, fragment.to, fragment.id);
-        let open_index = match self.open.iter().position(|partial| partial.key == key) {
+        let open_index = match self.open_datagrams.iter().position(|partial| partial.key == key) {
             Some(index) => index,
             None => {
-                if self.open.len() >= OPEN_MAX {
+                if self.open_datagrams.len() >= OPEN_MAX {
                     self.counts.incomplete += 1;
-                    self.open.remove(0);
+                    self.open_datagrams.remove(0);
                 }
                 let (bytes, pieces) = (Vec::new(), Vec::new());
-                self.open.push(PartialDatagram { key, bytes, pieces, end: None, ts_ns, number });
-                self.open.len() - 1
+                self.open_datagrams.push(PartialDatagram {
+                    key,
+                    bytes,
+                    received_ranges: pieces,
+                    datagram_length: None,
+                    ts_ns,
+                    datagram_number: number,
+                });
+                self.open_datagrams.len() - 1
             }
         };
-        if !self.open[open_index].insert_fragment(fragment, &packet[fragment.bytes.clone()]) {
+        if !self.open_datagrams[open_index].insert_fragment(fragment, &packet[fragment.bytes.clone()]) {
             self.counts.contradicting += 1;
-            self.open.remove(open_index);
+            self.open_datagrams.remove(open_index);
             return None;
         }
-        if !self.open[open_index].is_complete() {
+        if !self.open_datagrams[open_index].is_complete() {
             return None;
         }
-        self.datagram_bytes = self.open.remove(open_index).bytes;
+        self.datagram_bytes = self.open_datagrams.remove(open_index).bytes;
         let word = |offset: usize| {
             self.datagram_bytes.get(offset..offset + 2).map(|b| u16::from_be_bytes([b[0], b[1]]))
         };
@@ -133,7 +141,7 @@ impl IpReassembler {
     /// Returns whether only some fragments of the datagram with these addresses and this identification have arrived.
     #[must_use]
     pub fn is_open(&self, key: (IpAddr, IpAddr, u32)) -> bool {
-        self.open.iter().any(|partial| partial.key == key)
+        self.open_datagrams.iter().any(|partial| partial.key == key)
     }
 
     /// Gives up the datagram with these addresses and this identification.
@@ -153,9 +161,9 @@ impl IpReassembler {
     }
 
     fn forget(&mut self, is_over: impl Fn(&PartialDatagram) -> bool) {
-        let before = self.open.len();
-        self.open.retain(|partial| !is_over(partial));
-        self.counts.incomplete += (before - self.open.len()) as u64;
+        let open_count = self.open_datagrams.len();
+        self.open_datagrams.retain(|partial| !is_over(partial));
+        self.counts.incomplete += (open_count - self.open_datagrams.len()) as u64;
     }
 }
 
@@ -163,31 +171,32 @@ impl PartialDatagram {
     /// Inserts a fragment; returns false if it contradicts the others. A repeated fragment fits.
     fn insert_fragment(&mut self, fragment: &IpFragment, bytes: &[u8]) -> bool {
         let (from, to) = (fragment.offset, fragment.offset + bytes.len());
-        if self.bytes.get(from..to) == Some(bytes) && self.pieces.iter().any(|(a, b)| *a <= from && to <= *b)
+        if self.bytes.get(from..to) == Some(bytes)
+            && self.received_ranges.iter().any(|(a, b)| *a <= from && to <= *b)
         {
             return true;
         }
-        let overlaps = self.pieces.iter().any(|(a, b)| from < *b && *a < to);
-        let last = self.pieces.last().map_or(0, |piece| piece.1);
-        let fits_end = match (self.end, fragment.more) {
+        let overlaps = self.received_ranges.iter().any(|(a, b)| from < *b && *a < to);
+        let pieces_end = self.received_ranges.last().map_or(0, |piece| piece.1);
+        let fits_end = match (self.datagram_length, fragment.more) {
             (Some(end), true) => to <= end,
             (Some(end), false) => to == end,
             (None, true) => true,
-            (None, false) => last <= to,
+            (None, false) => pieces_end <= to,
         };
-        if overlaps || !fits_end || self.pieces.len() >= PIECES_MAX {
+        if overlaps || !fits_end || self.received_ranges.len() >= PIECES_MAX {
             return false;
         }
         if !fragment.more {
-            self.end = Some(to);
+            self.datagram_length = Some(to);
         }
         if self.bytes.len() < to {
             self.bytes.resize(to, 0);
         }
         self.bytes[from..to].copy_from_slice(bytes);
-        let piece_index = self.pieces.partition_point(|piece| piece.0 < from);
-        self.pieces.insert(piece_index, (from, to));
-        self.pieces.dedup_by(|next, piece| {
+        let piece_index = self.received_ranges.partition_point(|piece| piece.0 < from);
+        self.received_ranges.insert(piece_index, (from, to));
+        self.received_ranges.dedup_by(|next, piece| {
             let follows = piece.1 == next.0;
             if follows {
                 piece.1 = next.1;
@@ -198,7 +207,7 @@ impl PartialDatagram {
     }
 
     fn is_complete(&self) -> bool {
-        matches!((&self.pieces[..], self.end), ([(0, to)], Some(end)) if *to == end)
+        matches!((&self.received_ranges[..], self.datagram_length), ([(0, to)], Some(end)) if *to == end)
     }
 }
 
@@ -281,7 +290,7 @@ mod tests {
             };
             assert_eq!(all.add(&part(0, true), &good[..8], None), None);
             assert_eq!(all.add(&part(8, false), &corrupt_datagram[8..], None), None);
-            assert_eq!((all.counts().wrong_checksums, all.open.len()), (1, 0));
+            assert_eq!((all.counts().wrong_checksums, all.open_datagrams.len()), (1, 0));
             assert_eq!(all.add(&part(8, false), &good[8..], None), None);
             assert_eq!(all.add(&part(0, true), &good[..8], None).unwrap().payload, b"hello");
         }
@@ -292,14 +301,14 @@ mod tests {
         let mut all = IpReassembler::default();
         for id in 0..3 * OPEN_MAX as u32 {
             assert_eq!(all.add(&fragment(id, 0, true, 8), &[0; 8], Some(0)), None);
-            assert!(all.open.len() <= OPEN_MAX);
+            assert!(all.open_datagrams.len() <= OPEN_MAX);
         }
         assert_eq!(all.counts().incomplete, 2 * OPEN_MAX as u64);
         assert_eq!(all.add(&fragment(9999, 0, true, 8), &[0; 8], Some(AGE_NS_MAX + 1)), None);
-        assert_eq!((all.open.len(), all.counts().incomplete), (1, 3 * OPEN_MAX as u64));
+        assert_eq!((all.open_datagrams.len(), all.counts().incomplete), (1, 3 * OPEN_MAX as u64));
         // Another one at the same place, with other bytes.
         assert_eq!(all.add(&fragment(9999, 0, true, 8), &[1; 8], Some(AGE_NS_MAX + 1)), None);
-        assert_eq!((all.open.len(), all.counts().contradicting), (0, 1));
+        assert_eq!((all.open_datagrams.len(), all.counts().contradicting), (0, 1));
         all.finish();
         assert_eq!(all.counts().incomplete, 3 * OPEN_MAX as u64);
     }

@@ -63,7 +63,7 @@ pub fn is_capture(head: &[u8]) -> bool {
 /// Goes through a capture, record by record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaptureWalker {
-    state: CaptureFormat,
+    capture_format: CaptureFormat,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl CaptureWalker {
     #[inline]
     pub fn next(&mut self, bytes: &[u8], offset: usize) -> NextCaptureRecord {
         // As nearly always: a record of pcap that is there.
-        if let CaptureFormat::Pcap(header) = self.state
+        if let CaptureFormat::Pcap(header) = self.capture_format
             && let Some(rest) = bytes.get(offset..)
             && let next @ NextCaptureRecord::Packet(_) = pcap_record(rest, offset, header)
         {
@@ -131,22 +131,22 @@ impl CaptureWalker {
     #[inline(never)]
     fn next_any(&mut self, bytes: &[u8], offset: usize) -> NextCaptureRecord {
         let rest = bytes.get(offset..).unwrap_or_default();
-        let next = match &mut self.state {
+        let next_packet = match &mut self.capture_format {
             CaptureFormat::Start => self.start(rest, offset),
             CaptureFormat::Pcap(header) => pcap_record(rest, offset, *header),
             CaptureFormat::Ng { .. } => self.ng_block(rest, offset),
             CaptureFormat::Lost(reason) => NextCaptureRecord::Lost { reason },
         };
-        if let NextCaptureRecord::Lost { reason } = next {
-            self.state = CaptureFormat::Lost(reason);
+        if let NextCaptureRecord::Lost { reason } = next_packet {
+            self.capture_format = CaptureFormat::Lost(reason);
         }
-        next
+        next_packet
     }
 
     fn start(&mut self, rest: &[u8], offset: usize) -> NextCaptureRecord {
         let Some(magic) = rest.first_chunk::<4>() else { return NextCaptureRecord::More };
         if *magic == NG_MAGIC {
-            self.state = CaptureFormat::Ng { big: false, interfaces: Vec::new() };
+            self.capture_format = CaptureFormat::Ng { big: false, interfaces: Vec::new() };
             return self.ng_block(rest, offset);
         }
         let Some(magic) = pcap_magic(*magic) else {
@@ -155,12 +155,12 @@ impl CaptureWalker {
         let Some(head) = rest.first_chunk::<FILE_HEAD>() else { return NextCaptureRecord::More };
         let link = u32_at(head, 20, magic.big) as u16;
         let journal = u32_at(head, 12, magic.big) == super::write::JOURNAL_MARK;
-        self.state = CaptureFormat::Pcap(PcapHeader { magic, link, journal });
+        self.capture_format = CaptureFormat::Pcap(PcapHeader { magic, link, journal });
         NextCaptureRecord::Skip { end: offset + FILE_HEAD }
     }
 
     fn ng_block(&mut self, rest: &[u8], offset: usize) -> NextCaptureRecord {
-        let CaptureFormat::Ng { big, interfaces } = &mut self.state else {
+        let CaptureFormat::Ng { big, interfaces } = &mut self.capture_format else {
             unreachable!("called in this state")
         };
         let Some(head) = rest.first_chunk::<12>() else { return NextCaptureRecord::More };
@@ -183,7 +183,7 @@ impl CaptureWalker {
             return NextCaptureRecord::Lost { reason: "a block whose two lengths differ" };
         }
         let body = &block[8..length - 4];
-        let end = offset + length;
+        let record_end = offset + length;
         match kind {
             1 => match interface(body, big) {
                 Some(_) if interfaces.len() >= INTERFACES_MAX => {
@@ -191,7 +191,7 @@ impl CaptureWalker {
                 }
                 Some(interface) => {
                     interfaces.push(interface);
-                    NextCaptureRecord::Skip { end }
+                    NextCaptureRecord::Skip { end: record_end }
                 }
                 None => NextCaptureRecord::Lost { reason: "an interface that is cut short" },
             },
@@ -203,11 +203,11 @@ impl CaptureWalker {
                 let original = u32_at(body, 0, big);
                 let snap = if interface.snap == 0 { u32::MAX } else { interface.snap };
                 let captured = (original.min(snap) as usize).min(body.len() - 4);
-                let start = offset + 12;
-                let bytes = start..start + captured;
+                let fragment_start = offset + 12;
+                let bytes = fragment_start..fragment_start + captured;
                 NextCaptureRecord::Packet(CapturedPacket {
                     bytes,
-                    end,
+                    end: record_end,
                     ts_ns: None,
                     link: interface.link,
                     original,
@@ -227,17 +227,17 @@ impl CaptureWalker {
                 if captured > body.len() - 20 {
                     return NextCaptureRecord::Lost { reason: "a packet longer than its block" };
                 }
-                let start = offset + 28;
+                let payload_start = offset + 28;
                 NextCaptureRecord::Packet(CapturedPacket {
-                    bytes: start..start + captured,
-                    end,
+                    bytes: payload_start..payload_start + captured,
+                    end: record_end,
                     ts_ns: interface.nanos(time),
                     link: interface.link,
                     original,
                 })
             }
             2 | 3 | 6 => NextCaptureRecord::Lost { reason: "a packet block that is cut short" },
-            _ => NextCaptureRecord::Skip { end },
+            _ => NextCaptureRecord::Skip { end: record_end },
         }
     }
 }
@@ -287,15 +287,21 @@ fn pcap_record(rest: &[u8], offset: usize, header: PcapHeader) -> NextCaptureRec
         return NextCaptureRecord::Lost { reason: "a packet with an impossible length" };
     }
     let ts_ns = i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * fraction_ns;
-    let start = offset + RECORD_HEAD;
+    let packet_start = offset + RECORD_HEAD;
     if journal && captured == 0 {
-        return NextCaptureRecord::Dropped { count: original, ts_ns, end: start };
+        return NextCaptureRecord::Dropped { count: original, ts_ns, end: packet_start };
     }
     if rest.len() < RECORD_HEAD + captured {
         return NextCaptureRecord::More;
     }
-    let end = start + captured;
-    NextCaptureRecord::Packet(CapturedPacket { bytes: start..end, end, ts_ns: Some(ts_ns), link, original })
+    let record_end = packet_start + captured;
+    NextCaptureRecord::Packet(CapturedPacket {
+        bytes: packet_start..record_end,
+        end: record_end,
+        ts_ns: Some(ts_ns),
+        link,
+        original,
+    })
 }
 
 fn pcap_magic(magic: [u8; 4]) -> Option<PcapMagic> {

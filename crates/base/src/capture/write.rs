@@ -35,17 +35,17 @@ pub fn datagram(out: &mut Vec<u8>, ts_ns: i64, from: SocketAddr, to: SocketAddr,
     record_head(out, ts_ns, length as u32, length as u32);
     let udp_length = (8 + payload.len()) as u16;
     if let Some((from, to)) = v4 {
-        let start = out.len();
+        let record_start = out.len();
         out.extend_from_slice(&[0x45, 0]);
         out.extend_from_slice(&(length as u16).to_be_bytes());
         out.extend_from_slice(&[0, 0, 0x40, 0, 64, 17, 0, 0]);
         out.extend_from_slice(&from.octets());
         out.extend_from_slice(&to.octets());
-        let sum = out[start..].chunks_exact(2).map(|b| u32::from(u16::from_be_bytes([b[0], b[1]])));
+        let sum = out[record_start..].chunks_exact(2).map(|b| u32::from(u16::from_be_bytes([b[0], b[1]])));
         let sum: u32 = sum.sum();
         let sum = (sum & 0xffff) + (sum >> 16);
         let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
-        out[start + 10..start + 12].copy_from_slice(&sum.to_be_bytes());
+        out[record_start + 10..record_start + 12].copy_from_slice(&sum.to_be_bytes());
     } else {
         let octets = |ip| match ip {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),

@@ -87,11 +87,11 @@ pub fn ranges_equal(buf: &[u8], a: usize, b: usize, len: usize) -> bool {
 /// Finds the first control character that XML does not allow.
 #[inline]
 pub fn control(bytes: &[u8]) -> Option<usize> {
-    let bad = |b: u8| (b < 0x20) & (b != b'\t') & (b != b'\n') & (b != b'\r');
-    if !bytes.iter().fold(false, |any, &b| any | bad(b)) {
+    let is_forbidden = |b: u8| (b < 0x20) & (b != b'\t') & (b != b'\n') & (b != b'\r');
+    if !bytes.iter().fold(false, |any, &b| any | is_forbidden(b)) {
         return None;
     }
-    bytes.iter().position(|b| bad(*b))
+    bytes.iter().position(|b| is_forbidden(*b))
 }
 
 const NAME: u8 = 1;

@@ -34,8 +34,8 @@ fn burst(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error>
     let segment_bytes = bench.options.segment_bytes.max(BURST_SEGMENT_BYTES);
     let options = WriterOptions { segment_bytes, prefault_bytes: segment_bytes, ..bench.options.clone() };
     let mut variants = vec![("helpers in turn with all", options.clone(), RepeatsByDistance::default())];
-    if options.helpers.nice.is_none() {
-        let helpers = HelperThreadAffinity { nice: Some(19), ..options.helpers.clone() };
+    if options.helpers.nice_value.is_none() {
+        let helpers = HelperThreadAffinity { nice_value: Some(19), ..options.helpers.clone() };
         variants.push((
             "helpers wait (nice 19)",
             WriterOptions { helpers, ..options },
@@ -82,7 +82,7 @@ fn at_full_rate(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(),
     let context = bench.context;
     let time = Duration::from_secs(context.options.seconds);
     let mut options = WriterOptions {
-        sync: SyncPolicy::Every { bytes: disk::FLUSH_BYTES, interval: Duration::from_millis(100) },
+        sync_policy: SyncPolicy::Every { bytes: disk::FLUSH_BYTES, interval: Duration::from_millis(100) },
         recorder_wait: Duration::from_secs(60),
         ..bench.options.clone()
     };

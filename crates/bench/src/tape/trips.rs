@@ -30,7 +30,7 @@ pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Erro
         // Flushed all along, as a tape that must be durable soon is.
         let sync = SyncPolicy::Every { bytes: 1 << 20, interval: Duration::from_millis(10) };
         let mut paced = PacedTrips::new(bench, RATES[0], &[0, BATCHES[0], BATCHES[1]]);
-        paced.options.sync = sync;
+        paced.options.sync_policy = sync;
         paced.run(bench, out, "rtt-load")?;
     }
     Ok(())
@@ -141,7 +141,7 @@ impl PacedTrips {
                      whenever nothing is due or out, read by the same process"
                 ),
             };
-            let flushed = match self.options.sync {
+            let flushed = match self.options.sync_policy {
                 SyncPolicy::OnClose => "",
                 SyncPolicy::Every { .. } => "; the tapes of the sender made durable every 1 MiB or 10 ms",
             };

@@ -43,7 +43,7 @@ impl TapeTuning {
                 }
                 "helper_nice" => {
                     let nice = value.parse().map_err(|_| wrong("a number from -20 to 19"))?;
-                    tune.helpers.nice = Some(nice);
+                    tune.helpers.nice_value = Some(nice);
                 }
                 "pin" => {
                     tune.pin = match value {

@@ -160,7 +160,7 @@ pub(super) struct Pair {
 /// The pairs, and the pair of each instrument on the tape.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pairs {
-    pub all: Vec<Pair>,
+    pub pair_list: Vec<Pair>,
     by_name: HashMap<PairName, u32, FxBuildHasher>,
     /// By the id of the tape.
     instruments: Vec<Option<OrientedPair>>,
@@ -176,7 +176,7 @@ pub(super) struct PairReference {
 
 impl Pairs {
     /// Defines the name of an id.
-    pub(super) fn define(&mut self, instrument: u32, name: &str) {
+    pub(super) fn define_pair(&mut self, instrument: u32, name: &str) {
         let index = instrument as usize;
         if self.instruments.len() <= index {
             self.instruments.resize(index + 1, None);
@@ -185,17 +185,21 @@ impl Pairs {
     }
 
     /// Returns the pair of an instrument, or `None` if the instrument is not a pair or there is no room for it.
-    pub(super) fn find(&mut self, instrument: u32, pairs_max: u32) -> Result<PairReference, QuoteRefusal> {
+    pub(super) fn find_pair(
+        &mut self,
+        instrument: u32,
+        pairs_max: u32,
+    ) -> Result<PairReference, QuoteRefusal> {
         let oriented = self.instruments.get(instrument as usize).copied().flatten();
         let OrientedPair { name, inverted } = oriented.ok_or(QuoteRefusal::NoPair)?;
         if let Some(pair) = self.by_name.get(&name) {
             return Ok(PairReference { pair: *pair, name, inverted });
         }
-        let pair = self.all.len() as u32;
+        let pair = self.pair_list.len() as u32;
         if pair >= pairs_max {
             return Err(QuoteRefusal::NoRoom);
         }
-        self.all.push(Pair { name, books: Vec::new() });
+        self.pair_list.push(Pair { name, books: Vec::new() });
         self.by_name.insert(name, pair);
         Ok(PairReference { pair, name, inverted })
     }
@@ -206,7 +210,7 @@ impl Pairs {
 #[derive(Clone, Debug, Default)]
 pub(super) struct BookTable {
     books: Vec<Book>,
-    free: Vec<u32>,
+    free_books: Vec<u32>,
 }
 
 impl BookTable {
@@ -223,8 +227,8 @@ impl BookTable {
     }
 
     /// Makes a book of a pair and date.
-    pub(super) fn add(&mut self, pair: PairReference, value_date: CivilDate, sizes: &[Size]) -> u32 {
-        if let Some(index) = self.free.pop() {
+    pub(super) fn add_book(&mut self, pair: PairReference, value_date: CivilDate, sizes: &[Size]) -> u32 {
+        if let Some(index) = self.free_books.pop() {
             let book = self.get_mut(index);
             (book.pair, book.name, book.value_date) = (pair.pair, pair.name, value_date);
             return index;
@@ -242,9 +246,9 @@ impl BookTable {
     }
 
     /// Releases an empty book. Its last printed offers are empty, too.
-    pub(super) fn release(&mut self, index: u32) {
+    pub(super) fn release_book(&mut self, index: u32) {
         debug_assert!(self.get(index).is_empty());
-        self.free.push(index);
+        self.free_books.push(index);
     }
 }
 

@@ -28,11 +28,11 @@ pub struct FxBooks {
     books: BookTable,
     timers: Timers,
     /// Rule 18: the latest control of each switch, if it disables; its end, if it has one.
-    switches: HashMap<BankSwitch, Option<i64>, FxBuildHasher>,
+    switch_ends: HashMap<BankSwitch, Option<i64>, FxBuildHasher>,
     /// Rule 4: the running maximum of the times of events whose clock is not ahead.
     now: Option<i64>,
     /// The books that something happened to since they were evaluated.
-    touched: Vec<u32>,
+    touched_books: Vec<u32>,
     quotes: u32,
     id_bytes: usize,
     counters: FxCounters,
@@ -67,9 +67,9 @@ impl FxBooks {
             pairs: Pairs::default(),
             books: BookTable::default(),
             timers: Timers::default(),
-            switches: HashMap::default(),
+            switch_ends: HashMap::default(),
             now: None,
-            touched: Vec::new(),
+            touched_books: Vec::new(),
             quotes: 0,
             id_bytes: 0,
             counters: FxCounters::default(),
@@ -81,13 +81,13 @@ impl FxBooks {
     /// Defines the name of a bank's or venue's id. An id keeps its first name.
     pub fn define_publisher(&mut self, id: u16, name: &str) {
         if !self.publishers.is_named(id) {
-            self.publishers.define(id, name);
+            self.publishers.define_publisher(id, name);
         }
     }
 
     /// Defines the name of an instrument's id. Several ids may name the same pair, in either direction.
     pub fn define_instrument(&mut self, id: u32, name: &str) {
-        self.pairs.define(id, name);
+        self.pairs.define_pair(id, name);
     }
 
     /// Applies an event. Calls `listener` for the best prices that timers change before the event. After the last event
@@ -122,8 +122,8 @@ impl FxBooks {
     /// Evaluates the books that a message changed, and calls `listener` for each changed best price.
     /// [`FxBooks::on_event`] does so after the last event of a message.
     pub fn end_message(&mut self, listener: &mut PriceListener<'_>) {
-        if !self.touched.is_empty() {
-            self.evaluate(self.now().0, listener);
+        if !self.touched_books.is_empty() {
+            self.evaluate_books(self.now().0, listener);
         }
     }
 
@@ -144,7 +144,7 @@ impl FxBooks {
     /// Returns the pairs that quotes or controls named so far, in their order.
     #[must_use]
     pub fn pairs(&self) -> Vec<PairName> {
-        let mut names: Vec<_> = self.pairs.all.iter().map(|pair| pair.name).collect();
+        let mut names: Vec<_> = self.pairs.pair_list.iter().map(|pair| pair.name).collect();
         names.sort_unstable();
         names
     }
@@ -171,14 +171,14 @@ impl FxBooks {
     /// Places, withdraws or refuses a quote.
     fn apply_quote(&mut self, event: &Event<'_>, now: i64) -> Result<(), QuoteRefusal> {
         // Rule 9: without bank, pair or side it changes nothing. Rule 7: also a refused quote of a bank counts as heard.
-        let publisher = self.publisher(event).ok_or(QuoteRefusal::NoBank)?;
-        self.hear(publisher, now);
-        let pair = self.pairs.find(event.instrument().0, self.options.pairs_max)?;
-        let fields = QuoteFields::read(event);
+        let publisher = self.publisher_of(event).ok_or(QuoteRefusal::NoBank)?;
+        self.record_heard(publisher, now);
+        let pair = self.pairs.find_pair(event.instrument().0, self.options.pairs_max)?;
+        let fields = QuoteFields::from_event(event);
         // Rule 12: a quote the other way swaps its side, also in withdrawals.
         let side = fields.side.map(|side| if pair.inverted { side.opposite() } else { side });
         if fields.withdrawn {
-            self.withdraw(publisher, pair, side, &fields, event);
+            self.withdraw_quotes(publisher, pair, side, &fields, event);
             return Ok(());
         }
         let side = side.ok_or(QuoteRefusal::NoSide)?;
@@ -187,7 +187,7 @@ impl FxBooks {
         let value_date = fields.value_date.unwrap_or_else(|| pair.name.spot_date(ts));
         let slot = QuoteSlot {
             publisher,
-            tier: fields.tier.unwrap_or(0),
+            tier: fields.tier_number.unwrap_or(0),
             full_amount: fields.full_amount == Some(true),
         };
         // Rules 6, 8 and 9: a quote replaces the one in its slot, and a bad one empties it.
@@ -217,11 +217,11 @@ impl FxBooks {
             px,
             inverted: pair.inverted,
             qty,
-            base,
+            base_units: base,
             id,
-            placed: now,
+            placed_ns: now,
             valid_until: fields.valid_until,
-            off: None,
+            off_reason: None,
             was_spike: false,
         };
         self.insert_quote(pair, value_date, book, side, quote)
@@ -243,7 +243,7 @@ impl FxBooks {
                 quotes.len() >= self.options.quotes_per_side_max as usize
             }
             None => {
-                let dates = self.pairs.all[pair.pair as usize].books.len();
+                let dates = self.pairs.pair_list[pair.pair as usize].books.len();
                 dates >= self.options.dates_per_pair_max as usize
             }
         };
@@ -254,13 +254,13 @@ impl FxBooks {
         self.quotes += 1;
         self.id_bytes = id_bytes;
         self.publishers.get_mut(quote.slot.publisher).add_quote(book);
-        if let Some(until) = quote.valid_until {
-            self.expect_expiry(book, until);
+        if let Some(expiry_ns) = quote.valid_until {
+            self.expect_expiry(book, expiry_ns);
         }
         let publishers = &self.publishers;
         let sides = &mut self.books.get_mut(book).sides;
         sides[side.index()].insert(quote, side, |id| publishers.name(id));
-        self.touch(book);
+        self.mark_touched(book);
         Ok(())
     }
 
@@ -270,12 +270,12 @@ impl FxBooks {
             self.quotes -= 1;
             self.id_bytes -= quote.id.heap_bytes();
             self.publishers.get_mut(slot.publisher).remove_quote(book);
-            self.touch(book);
+            self.mark_touched(book);
         }
     }
 
     /// Empties the slots of a bank and pair that match every field of a withdrawal (rule 10).
-    fn withdraw(
+    fn withdraw_quotes(
         &mut self,
         publisher: u16,
         pair: PairReference,
@@ -285,13 +285,13 @@ impl FxBooks {
     ) {
         let mut scratch = [0; 36];
         let id = quote_id(event, &mut scratch);
-        for n in 0..self.pairs.all[pair.pair as usize].books.len() {
-            let (date, book) = self.pairs.all[pair.pair as usize].books[n];
+        for n in 0..self.pairs.pair_list[pair.pair as usize].books.len() {
+            let (date, book) = self.pairs.pair_list[pair.pair as usize].books[n];
             if fields.value_date.is_none_or(|value_date| value_date == date) {
                 self.remove_matching(book, |quote_side, quote| {
                     quote.slot.publisher == publisher
                         && side.is_none_or(|side| side == quote_side)
-                        && fields.tier.is_none_or(|tier| tier == quote.slot.tier)
+                        && fields.tier_number.is_none_or(|tier| tier == quote.slot.tier)
                         && fields.full_amount.is_none_or(|full| full == quote.slot.full_amount)
                         && id.is_none_or(|id| quote.id.get() == Some(id))
                 });
@@ -301,27 +301,27 @@ impl FxBooks {
 
     /// Handles a status by rule 7: a heartbeat counts as heard, and a logout withdraws all quotes of the bank.
     fn on_status(&mut self, event: &Event<'_>, now: i64) {
-        let Some(publisher) = self.publisher(event) else { return };
-        self.hear(publisher, now);
-        if text(event, EventField::State, |state| state == "logout") {
+        let Some(publisher) = self.publisher_of(event) else { return };
+        self.record_heard(publisher, now);
+        if field_passes(event, EventField::State, |state| state == "logout") {
             self.withdraw_all(publisher);
         }
     }
 
     /// Disables or enables a bank, or a bank in a pair (rule 18). The latest control of each switch counts.
     fn on_control(&mut self, event: &Event<'_>, now: i64) {
-        let disables = text(event, EventField::Action, |action| action == "disable");
-        if !disables && !text(event, EventField::Action, |action| action == "enable") {
+        let disables = field_passes(event, EventField::Action, |action| action == "disable");
+        if !disables && !field_passes(event, EventField::Action, |action| action == "enable") {
             return;
         }
         let mut scratch = [0; 36];
         if let Some(EventValue::Bool(true)) = event.field(EventField::DryRun, &mut scratch) {
             return;
         }
-        let Some(publisher) = self.publisher(event) else { return };
+        let Some(publisher) = self.publisher_of(event) else { return };
         let pair = match event.instrument().0 {
             0 => None,
-            instrument => match self.pairs.find(instrument, self.options.pairs_max) {
+            instrument => match self.pairs.find_pair(instrument, self.options.pairs_max) {
                 Ok(pair) => Some(pair.pair),
                 Err(reason) => {
                     self.counters.controls_no_room += u64::from(reason == QuoteRefusal::NoRoom);
@@ -329,32 +329,32 @@ impl FxBooks {
                 }
             },
         };
-        let until = match event.field(EventField::Until, &mut scratch) {
+        let switch_end = match event.field(EventField::Until, &mut scratch) {
             Some(EventValue::Nanos(until)) => Some(until.0),
             _ => None,
         };
         let switch = BankSwitch { publisher, pair };
         self.turn_on(switch);
         // One whose end is not after `now` ends at once.
-        if disables && until.is_none_or(|until| until > now) {
-            if self.switches.len() >= self.options.switches_max as usize {
+        if disables && switch_end.is_none_or(|until| until > now) {
+            if self.switch_ends.len() >= self.options.switches_max as usize {
                 self.counters.controls_no_room += 1;
                 return;
             }
-            self.switches.insert(switch, until);
+            self.switch_ends.insert(switch, switch_end);
             self.publishers.get_mut(publisher).switches_off += 1;
-            if let Some(until) = until {
-                self.timers.control_ends.insert((until, switch));
+            if let Some(switch_end) = switch_end {
+                self.timers.control_ends.insert((switch_end, switch));
             }
         }
     }
 
     /// Ends the disabling control of a switch, if there is one, and marks the books that it concerns.
     fn turn_on(&mut self, switch: BankSwitch) {
-        if let Some(until) = self.switches.remove(&switch) {
+        if let Some(old_end) = self.switch_ends.remove(&switch) {
             self.publishers.get_mut(switch.publisher).switches_off -= 1;
-            if let Some(until) = until {
-                self.timers.control_ends.remove(&(until, switch));
+            if let Some(old_end) = old_end {
+                self.timers.control_ends.remove(&(old_end, switch));
             }
         }
         self.touch_quoted(switch);
@@ -365,28 +365,28 @@ impl FxBooks {
     /// event of the message (rule 1).
     fn fire_timers(&mut self, now: i64, listener: &mut PriceListener<'_>) {
         while let Some(due) = self.timers.next_due().filter(|due| *due <= now) {
-            let waiting = std::mem::take(&mut self.touched);
+            let waiting = std::mem::take(&mut self.touched_books);
             while let Some(timer) = self.timers.pop(due) {
                 match timer {
-                    DueTimer::Expiry(book) => self.expire(book, due),
+                    DueTimer::Expiry(book) => self.expire_quotes(book, due),
                     DueTimer::Silence(publisher) => self.check_silence(publisher, due),
                     DueTimer::ControlEnd(switch) => self.turn_on(switch),
                 }
             }
-            self.evaluate(due, listener);
+            self.evaluate_books(due, listener);
             if !waiting.is_empty() {
-                self.touched = waiting;
+                self.touched_books = waiting;
             }
         }
     }
 
     /// Removes the quotes of a book that end at `due` (rule 5).
-    fn expire(&mut self, book: u32, due: i64) {
+    fn expire_quotes(&mut self, book: u32, due: i64) {
         self.books.get_mut(book).expiry_due = None;
         self.remove_matching(book, |_, quote| quote.valid_until.is_some_and(|until| until <= due));
         let quotes = self.books.get(book).sides.iter().flat_map(|side| side.quotes());
-        if let Some(next) = quotes.filter_map(|quote| quote.valid_until).min() {
-            self.expect_expiry(book, next);
+        if let Some(next_expiry) = quotes.filter_map(|quote| quote.valid_until).min() {
+            self.expect_expiry(book, next_expiry);
         }
     }
 
@@ -394,16 +394,16 @@ impl FxBooks {
     fn check_silence(&mut self, publisher: u16, due: i64) {
         let state = self.publishers.get_mut(publisher);
         state.silence_due = None;
-        match silence_due(&self.options, state.heard) {
+        match silence_due(&self.options, state.heard_ns) {
             Some(later) if later > due => self.expect_silence(publisher, later),
             _ => self.withdraw_all(publisher),
         }
     }
 
     /// Records that a bank is heard at `now` (rule 7).
-    fn hear(&mut self, publisher: u16, now: i64) {
+    fn record_heard(&mut self, publisher: u16, now: i64) {
         let state = self.publishers.get_mut(publisher);
-        state.heard = now;
+        state.heard_ns = now;
         // A timer that is too early sets the next timer. A timer is too late only if the first events had a clock
         // ahead.
         if let Some(due) = silence_due(&self.options, now)
@@ -415,9 +415,9 @@ impl FxBooks {
 
     fn expect_silence(&mut self, publisher: u16, due: i64) {
         if let Some(set) = self.publishers.get_mut(publisher).silence_due.replace(due) {
-            self.timers.silences.remove(&(set, publisher));
+            self.timers.silence_ends.remove(&(set, publisher));
         }
-        self.timers.silences.insert((due, publisher));
+        self.timers.silence_ends.insert((due, publisher));
     }
 
     /// Sets the timer of a book, unless it has an earlier one.
@@ -443,7 +443,7 @@ impl FxBooks {
     /// Removes the quotes of a book that match.
     fn remove_matching(&mut self, index: u32, matches: impl Fn(Side, &Quote) -> bool) {
         let Self { books, publishers, quotes, id_bytes, .. } = self;
-        let before = *quotes;
+        let old_quotes = *quotes;
         for side in Side::BOTH {
             books.get_mut(index).sides[side.index()].remove_matching(
                 |quote| matches(side, quote),
@@ -454,8 +454,8 @@ impl FxBooks {
                 },
             );
         }
-        if *quotes < before {
-            self.touch(index);
+        if *quotes < old_quotes {
+            self.mark_touched(index);
         }
     }
 
@@ -465,22 +465,22 @@ impl FxBooks {
         books.retain(|book| switch.pair.is_none_or(|pair| self.books.get(*book).pair == pair));
         for book in books {
             self.books.get_mut(book).sides.iter_mut().for_each(|side| side.is_changed = true);
-            self.touch(book);
+            self.mark_touched(book);
         }
     }
 
-    fn touch(&mut self, index: u32) {
+    fn mark_touched(&mut self, index: u32) {
         let book = self.books.get_mut(index);
         if !book.is_touched {
             book.is_touched = true;
-            self.touched.push(index);
+            self.touched_books.push(index);
         }
     }
 
     /// Evaluates the books that something happened to, in the order of rule 3, and calls `listener` for each best price
     /// whose content is another one. Before its first price a book has printed that it has none.
-    fn evaluate(&mut self, ts: i64, listener: &mut PriceListener<'_>) {
-        let mut touched = std::mem::take(&mut self.touched);
+    fn evaluate_books(&mut self, ts: i64, listener: &mut PriceListener<'_>) {
+        let mut touched = std::mem::take(&mut self.touched_books);
         if touched.len() > 1 {
             touched.sort_unstable_by_key(|index| {
                 let book = self.books.get(*index);
@@ -494,11 +494,21 @@ impl FxBooks {
             }
         }
         touched.clear();
-        self.touched = touched;
+        self.touched_books = touched;
     }
 
     fn evaluate_book(&mut self, index: u32, ts: i64, listener: &mut PriceListener<'_>) {
-        let Self { options, sizes, publishers, switches, books, counters, bank_bests, offer, .. } = self;
+        let Self {
+            options,
+            sizes,
+            publishers,
+            switch_ends: switches,
+            books,
+            counters,
+            bank_bests,
+            offer,
+            ..
+        } = self;
         let book = books.get_mut(index);
         book.is_touched = false;
         let rule = SpikeRule {
@@ -541,14 +551,14 @@ impl FxBooks {
     }
 
     fn find_book(&self, pair: u32, value_date: CivilDate) -> Option<u32> {
-        let books = &self.pairs.all[pair as usize].books;
+        let books = &self.pairs.pair_list[pair as usize].books;
         let position = books.binary_search_by_key(&value_date, |(date, _)| *date).ok()?;
         Some(books[position].1)
     }
 
     fn add_book(&mut self, pair: PairReference, value_date: CivilDate) -> u32 {
-        let index = self.books.add(pair, value_date, &self.sizes);
-        let books = &mut self.pairs.all[pair.pair as usize].books;
+        let index = self.books.add_book(pair, value_date, &self.sizes);
+        let books = &mut self.pairs.pair_list[pair.pair as usize].books;
         let position = books.partition_point(|(date, _)| *date < value_date);
         books.insert(position, (value_date, index));
         index
@@ -560,12 +570,12 @@ impl FxBooks {
         if let Some(set) = book.expiry_due.take() {
             self.timers.expiries.remove(&(set, index));
         }
-        self.books.release(index);
-        self.pairs.all[pair as usize].books.retain(|(date, _)| *date != value_date);
+        self.books.release_book(index);
+        self.pairs.pair_list[pair as usize].books.retain(|(date, _)| *date != value_date);
     }
 
     /// Returns the bank of an event. Rule 8: `bank`, else `venue`; both together are one publisher on a tape.
-    fn publisher(&self, event: &Event<'_>) -> Option<u16> {
+    fn publisher_of(&self, event: &Event<'_>) -> Option<u16> {
         Some(event.venue()).filter(|id| *id != 0 && self.publishers.is_named(*id))
     }
 }
@@ -581,7 +591,7 @@ fn silence_due(options: &FxOptions, heard: i64) -> Option<i64> {
 /// The fields of a quote, but its id.
 struct QuoteFields {
     side: Option<Side>,
-    tier: Option<u64>,
+    tier_number: Option<u64>,
     px: Option<Price>,
     qty: Option<Decimal>,
     valid_until: Option<i64>,
@@ -592,7 +602,7 @@ struct QuoteFields {
 }
 
 impl QuoteFields {
-    fn read(event: &Event<'_>) -> Self {
+    fn from_event(event: &Event<'_>) -> Self {
         let mut scratch = [0; 36];
         let mut flag = |field| match event.field(field, &mut scratch) {
             Some(EventValue::Bool(value)) => Some(value),
@@ -626,7 +636,7 @@ impl QuoteFields {
         };
         Self {
             side,
-            tier,
+            tier_number: tier,
             px,
             qty,
             valid_until,
@@ -647,7 +657,7 @@ fn quote_id<'s>(event: &'s Event<'_>, scratch: &'s mut [u8; 36]) -> Option<Inlin
 }
 
 /// Returns whether a field is a text that passes.
-fn text(event: &Event<'_>, field: EventField, passes: impl Fn(&str) -> bool) -> bool {
+fn field_passes(event: &Event<'_>, field: EventField, passes: impl Fn(&str) -> bool) -> bool {
     match event.field(field, &mut [0; 36]) {
         Some(EventValue::Text(text)) => passes(text),
         _ => false,

@@ -24,16 +24,16 @@ impl Units {
     /// Returns a quantity above zero in units of 10⁻³⁹; `None` for another one, and for an exponent that only a damaged
     /// tape has.
     pub(super) fn from_qty(qty: Decimal) -> Option<Self> {
-        Self::scaled(qty, QTY_PLACES)
+        Self::at_places(qty, QTY_PLACES)
     }
 
     /// Returns `qty` × `px` in units of 10⁻³⁹, for a price in units of 10⁻⁹. Rule 12: the quantity in base of a quote the
     /// other way round.
     pub(super) fn from_inverted_qty(qty: Decimal, px: u64) -> Option<Self> {
-        Some(Self::scaled(qty, QTY_PLACES - 9)?.times(px))
+        Some(Self::at_places(qty, QTY_PLACES - 9)?.times(px))
     }
 
-    fn scaled(qty: Decimal, places: u8) -> Option<Self> {
+    fn at_places(qty: Decimal, places: u8) -> Option<Self> {
         let mantissa = u64::try_from(qty.mantissa()).ok().filter(|mantissa| *mantissa > 0)?;
         let exponent = qty.exponent();
         if exponent.unsigned_abs() > EXPONENT_MAX.unsigned_abs() {
@@ -85,12 +85,12 @@ impl Units {
 
     /// Divides by 10¹⁹ in place, and returns the rest.
     fn split_off_digits(&mut self) -> u64 {
-        let mut rest = 0u128;
+        let mut remainder = 0u128;
         for word in self.0.iter_mut().rev() {
-            let dividend = rest << 64 | u128::from(*word);
-            (*word, rest) = ((dividend / CHUNK) as u64, dividend % CHUNK);
+            let dividend = remainder << 64 | u128::from(*word);
+            (*word, remainder) = ((dividend / CHUNK) as u64, dividend % CHUNK);
         }
-        rest as u64
+        remainder as u64
     }
 }
 

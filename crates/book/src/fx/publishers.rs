@@ -9,7 +9,7 @@ pub(super) struct Publisher {
     /// Its name, or `None` if its definition is lost.
     pub name: Option<Box<str>>,
     /// Rule 7: `now` when it was last heard.
-    pub heard: i64,
+    pub heard_ns: i64,
     /// The time of its timer of silence, which may be too early: a bank that was heard since gets another one then.
     pub silence_due: Option<i64>,
     /// The books that have quotes of it, each with their number.
@@ -24,7 +24,7 @@ pub(super) struct Publishers(Vec<Publisher>);
 
 impl Publishers {
     /// Defines the name of an id.
-    pub(super) fn define(&mut self, id: u16, name: &str) {
+    pub(super) fn define_publisher(&mut self, id: u16, name: &str) {
         let index = usize::from(id);
         if self.0.len() <= index {
             self.0.resize_with(index + 1, Publisher::default);

@@ -17,14 +17,14 @@ pub(super) struct Quote {
     /// The quantity as quoted, above zero.
     pub qty: Decimal,
     /// Rule 12: the quantity in base, in units of 10⁻³⁹.
-    pub base: Units,
+    pub base_units: Units,
     pub id: QuoteId,
     /// Rule 6: `now` when it was placed, its age.
-    pub placed: i64,
+    pub placed_ns: i64,
     /// Rule 5: it is on offer while `now` is less.
     pub valid_until: Option<i64>,
     /// Why it was not on offer at the last evaluation.
-    pub off: Option<OffReason>,
+    pub off_reason: Option<OffReason>,
     /// Rule 17: whether it was counted as a spike.
     pub was_spike: bool,
 }
@@ -110,7 +110,7 @@ impl Quote {
         let price = if side == Side::Buy { price.reverse() } else { price };
         let (a, b) = (&self.slot, &other.slot);
         price
-            .then_with(|| self.placed.cmp(&other.placed))
+            .then_with(|| self.placed_ns.cmp(&other.placed_ns))
             .then_with(|| {
                 if a.publisher == b.publisher {
                     Ordering::Equal

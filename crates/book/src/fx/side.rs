@@ -37,7 +37,7 @@ impl BookSide {
         matches: impl Fn(&Quote) -> bool,
         mut removed: impl FnMut(&Quote),
     ) {
-        let before = self.quotes.len();
+        let old_count = self.quotes.len();
         self.quotes.retain(|quote| {
             let is_match = matches(quote);
             if is_match {
@@ -45,7 +45,7 @@ impl BookSide {
             }
             !is_match
         });
-        self.is_changed |= self.quotes.len() < before;
+        self.is_changed |= self.quotes.len() < old_count;
         // The memory of a flood is released after it.
         if self.quotes.capacity() > KEPT_CAPACITY && self.quotes.len() < self.quotes.capacity() / 8 {
             self.quotes.shrink_to(KEPT_CAPACITY);
@@ -62,20 +62,20 @@ impl BookSide {
         banks.clear();
         for quote in &mut self.quotes {
             let bank = banks.get(quote.slot.publisher, &is_disabled);
-            quote.off = bank.is_disabled.then_some(OffReason::Disabled);
+            quote.off_reason = bank.is_disabled.then_some(OffReason::Disabled);
             // The best ones come first. Inverted quotes are in no median.
-            if quote.off.is_none() && !quote.inverted {
-                banks.add(quote.slot.publisher, quote.px);
+            if quote.off_reason.is_none() && !quote.inverted {
+                banks.add_bank(quote.slot.publisher, quote.px);
             }
         }
         let mut spikes = 0;
         if rule.distance == 0 || banks.len() < rule.banks {
             return 0;
         }
-        for quote in self.quotes.iter_mut().filter(|quote| quote.off.is_none()) {
+        for quote in self.quotes.iter_mut().filter(|quote| quote.off_reason.is_none()) {
             let median = banks.doubled_median_without(quote.slot.publisher, rule.banks);
             if median.is_some_and(|median| rule.is_beyond(quote, median)) {
-                quote.off = Some(OffReason::Spike);
+                quote.off_reason = Some(OffReason::Spike);
                 spikes += u64::from(!quote.was_spike);
                 quote.was_spike = true;
             }
@@ -116,13 +116,13 @@ pub(super) struct BankBests {
     prices: Vec<Price>,
     /// By publisher.
     banks: Vec<BankBest>,
-    round: u64,
+    evaluation_round: u64,
 }
 
 /// A bank that quotes on this side in this round, or quoted on it in an earlier round.
 #[derive(Clone, Copy, Debug, Default)]
 struct BankBest {
-    round: u64,
+    evaluation_round: u64,
     is_disabled: bool,
     /// The place of its price among the prices.
     price_index: Option<usize>,
@@ -131,7 +131,7 @@ struct BankBest {
 impl BankBests {
     fn clear(&mut self) {
         self.prices.clear();
-        self.round += 1;
+        self.evaluation_round += 1;
     }
 
     fn len(&self) -> usize {
@@ -145,14 +145,18 @@ impl BankBests {
             self.banks.resize(index + 1, BankBest::default());
         }
         let bank = &mut self.banks[index];
-        if bank.round != self.round {
-            *bank = BankBest { round: self.round, is_disabled: is_disabled(publisher), price_index: None };
+        if bank.evaluation_round != self.evaluation_round {
+            *bank = BankBest {
+                evaluation_round: self.evaluation_round,
+                is_disabled: is_disabled(publisher),
+                price_index: None,
+            };
         }
         *bank
     }
 
     /// Adds the price of a bank that was met, unless it has one.
-    fn add(&mut self, publisher: u16, px: Price) {
+    fn add_bank(&mut self, publisher: u16, px: Price) {
         let bank = &mut self.banks[usize::from(publisher)];
         if bank.price_index.is_none() {
             bank.price_index = Some(self.prices.len());
@@ -206,17 +210,17 @@ pub(super) struct SweepLeg {
 impl SideOffer {
     /// Sets the best prices of a side for a size.
     pub(super) fn evaluate(&mut self, side: &BookSide, size: Units) {
-        let offered = || side.quotes.iter().filter(|quote| quote.off.is_none());
+        let offered = || side.quotes.iter().filter(|quote| quote.off_reason.is_none());
         // Rule 14: a quote of at least the size, sweepable or full-amount.
-        self.best = offered().find(|quote| quote.base >= size).map(OfferedQuote::new);
+        self.best = offered().find(|quote| quote.base_units >= size).map(OfferedQuote::new);
         // Rule 15: sweepable quotes in order, each up to its quantity. Inverted ones are in no sweep.
         self.legs.clear();
-        let mut left = size;
+        let mut size_left = size;
         for quote in offered().filter(|quote| !quote.slot.full_amount && !quote.inverted) {
-            let amount = left.min(quote.base);
+            let amount = size_left.min(quote.base_units);
             self.legs.push(SweepLeg { quote: OfferedQuote::new(quote), amount });
-            left = left.minus(amount);
-            if left.is_zero() {
+            size_left = size_left.minus(amount);
+            if size_left.is_zero() {
                 return;
             }
         }

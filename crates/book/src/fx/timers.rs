@@ -28,7 +28,7 @@ pub(super) enum DueTimer {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
     pub expiries: BTreeSet<(i64, u32)>,
-    pub silences: BTreeSet<(i64, u16)>,
+    pub silence_ends: BTreeSet<(i64, u16)>,
     pub control_ends: BTreeSet<(i64, BankSwitch)>,
 }
 
@@ -36,7 +36,7 @@ impl Timers {
     /// Returns the first time of a timer.
     pub(super) fn next_due(&self) -> Option<i64> {
         let expiry = self.expiries.first().map(|(due, _)| *due);
-        let silence = self.silences.first().map(|(due, _)| *due);
+        let silence = self.silence_ends.first().map(|(due, _)| *due);
         let control_end = self.control_ends.first().map(|(due, _)| *due);
         [expiry, silence, control_end].into_iter().flatten().min()
     }
@@ -50,7 +50,7 @@ impl Timers {
         }
         take_due(&mut self.expiries, due)
             .map(DueTimer::Expiry)
-            .or_else(|| take_due(&mut self.silences, due).map(DueTimer::Silence))
+            .or_else(|| take_due(&mut self.silence_ends, due).map(DueTimer::Silence))
             .or_else(|| take_due(&mut self.control_ends, due).map(DueTimer::ControlEnd))
     }
 }

@@ -206,11 +206,11 @@ impl<'a> FxBookView<'a> {
             bank: publishers.name(quote.slot.publisher),
             tier: quote.slot.tier,
             quote_id: quote.id.get(),
-            placed: UnixNanos(quote.placed),
+            placed: UnixNanos(quote.placed_ns),
             valid_until: quote.valid_until.map(UnixNanos),
             full_amount: quote.slot.full_amount,
             inverted: quote.inverted,
-            off: quote.off,
+            off: quote.off_reason,
         })
     }
 }

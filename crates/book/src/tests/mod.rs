@@ -141,7 +141,7 @@ fn an_order_that_meets_the_other_side_is_seen_when_it_is_matched() {
     assert_eq!((t.orders(), t.marks(Basis::Orders)), (" | 10:5(S1) 11:5(S2)".into(), vec![]));
     let id = OrderId::from_inline(InlineId::Text(b"B1")).unwrap();
     let book = t.books.book(t.books.find(1, InstrumentId(1)).unwrap(), Basis::Orders);
-    assert!(book.order(&id).is_some_and(|o| !o.queued) && book.unqueued_orders().count() == 1);
+    assert!(book.order(&id).is_some_and(|o| !o.is_queued) && book.unqueued_orders().count() == 1);
     t.feed("exec oid=B1 side=B px=10 qty=5");
     t.feed("exec oid=S1 side=S px=10 qty=5");
     assert_eq!(t.orders(), "10.5:3(B1) | 11:5(S2)");
@@ -468,7 +468,7 @@ fn everything_has_a_bound_and_a_counter() {
     assert!(t.feed("new oid=A side=B px=1 qty=1 instr=SHEL").is_empty());
     assert_eq!(t.books.counters().no_room, 1);
     t.feed("new oid=A side=B px=1 qty=1 instr=");
-    assert_eq!(t.books.counters().unnamed, 1);
+    assert_eq!(t.books.counters().unnamed_events, 1);
     // It may be any order of its feed.
     assert_eq!(t.marks(Basis::Orders), ["stale"]);
     for (px, fault) in [(1, None), (2, None), (3, Some(BookFault::LevelsFull))] {

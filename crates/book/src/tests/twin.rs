@@ -254,7 +254,9 @@ fn check_whole(books: &Books) {
                 let queue: Vec<_> = book.queue(side, level.px).collect();
                 assert_eq!(level.orders, Some(queue.len() as u32));
                 assert!(
-                    queue.iter().all(|o| book.order(&o.oid) == Some(*o) && o.queued && o.left.mantissa() > 0)
+                    queue
+                        .iter()
+                        .all(|o| book.order(&o.oid) == Some(*o) && o.is_queued && o.left.mantissa() > 0)
                 );
                 orders += queue.len();
             }

@@ -16,15 +16,15 @@ pub(super) struct ChainRow {
     /// The hash of the row before, as it has it; zero if it is no hash.
     pub prev: [u8; 32],
     /// Its hash, as it has it; zero if it is no hash.
-    pub hash: [u8; 32],
+    pub stated_hash: [u8; 32],
     /// The hash of its other fields, as they are now.
-    pub content: [u8; 32],
+    pub content_hash: [u8; 32],
 }
 
 impl ChainRow {
     /// Returns whether the row was written with this number.
-    pub fn fits(&self, number: u64) -> bool {
-        hash_at(number, &self.content) == self.hash
+    pub fn fits_number(&self, number: u64) -> bool {
+        hash_at(number, &self.content_hash) == self.stated_hash
     }
 }
 
@@ -38,14 +38,14 @@ pub(super) fn explain(rows: &[ChainRow], head: StoreHead, findings: &mut Finding
         }
     }
     let mut add = |row: i64, problem, detail: String| {
-        findings.add(AuditFinding { table: "action", row, problem, detail });
+        findings.add_finding(AuditFinding { table: "action", row, problem, detail });
     };
     let mut genuine: BTreeMap<u64, &ChainRow> = BTreeMap::new();
     for (number, claimants) in &claims {
         let is_followed = |row: &ChainRow| {
-            let next = claims.get(&(number + 1)).into_iter().flatten();
-            next.into_iter().any(|&next| rows[next].prev == row.hash)
-                || (head.actions == *number && head.hash == row.hash)
+            let next_claims = claims.get(&(number + 1)).into_iter().flatten();
+            next_claims.into_iter().any(|&next| rows[next].prev == row.stated_hash)
+                || (head.actions == *number && head.hash == row.stated_hash)
         };
         let chosen = claimants
             .iter()
@@ -94,19 +94,19 @@ pub(super) fn explain(rows: &[ChainRow], head: StoreHead, findings: &mut Finding
         add(tail as i64 + 1, AuditProblem::Cut, detail);
     }
     for (number, row) in &genuine {
-        let before = match number {
+        let previous_action = match number {
             1 => Some([0; 32]),
-            number => genuine.get(&(number - 1)).map(|row| row.hash),
+            number => genuine.get(&(number - 1)).map(|row| row.stated_hash),
         };
-        if before.is_some_and(|hash| hash != row.prev) {
+        if previous_action.is_some_and(|hash| hash != row.prev) {
             let blamed = if *number == 1 { row.id } else { genuine[&(number - 1)].id };
             let detail = format!("its hash was replaced: row {} holds another one", row.id);
             add(blamed, AuditProblem::Changed, detail);
         }
     }
-    if let Some(last) = genuine.get(&head.actions).filter(|last| last.hash != head.hash) {
+    if let Some(last_link) = genuine.get(&head.actions).filter(|last| last.stated_hash != head.hash) {
         let detail = "its hash is not that of the recorded end: it or the end was replaced";
-        add(last.id, AuditProblem::Changed, detail.to_owned());
+        add(last_link.id, AuditProblem::Changed, detail.to_owned());
     }
     if head.actions == 0 && head.hash != [0; 32] {
         add(0, AuditProblem::Changed, "the recorded end of no action has a hash".to_owned());
@@ -115,31 +115,31 @@ pub(super) fn explain(rows: &[ChainRow], head: StoreHead, findings: &mut Finding
 
 /// Returns the number with which each row was written; none if its fields do not match its hash at any number that was tried.
 fn original_numbers(rows: &[ChainRow]) -> Vec<Option<u64>> {
-    let own_number = |row: &ChainRow| u64::try_from(row.id).ok().filter(|number| row.fits(*number));
+    let own_number = |row: &ChainRow| u64::try_from(row.id).ok().filter(|number| row.fits_number(*number));
     let mut numbers: Vec<Option<u64>> = rows.iter().map(own_number).collect();
     let mut followers: HashMap<[u8; 32], Vec<usize>> = HashMap::new();
     for (index, row) in rows.iter().enumerate().filter(|(index, _)| numbers[*index].is_none()) {
         followers.entry(row.prev).or_default().push(index);
     }
     let mut anchors: Vec<([u8; 32], u64)> = vec![([0; 32], 0)];
-    anchors.extend(rows.iter().zip(&numbers).filter_map(|(row, number)| Some((row.hash, (*number)?))));
-    follow(rows, &followers, anchors, &mut numbers);
+    anchors.extend(rows.iter().zip(&numbers).filter_map(|(row, number)| Some((row.stated_hash, (*number)?))));
+    follow_chain(rows, &followers, anchors, &mut numbers);
     for index in 0..rows.len() {
         if numbers[index].is_some() {
             continue;
         }
         let id = u64::try_from(rows[index].id).unwrap_or(0);
         let nearby = (1..=NEARBY).flat_map(|distance| [id.checked_sub(distance), id.checked_add(distance)]);
-        if let Some(number) = nearby.flatten().find(|number| rows[index].fits(*number)) {
+        if let Some(number) = nearby.flatten().find(|number| rows[index].fits_number(*number)) {
             numbers[index] = Some(number);
-            follow(rows, &followers, vec![(rows[index].hash, number)], &mut numbers);
+            follow_chain(rows, &followers, vec![(rows[index].stated_hash, number)], &mut numbers);
         }
     }
     numbers
 }
 
 /// Finds the rows that follow known ones in the chain.
-fn follow(
+fn follow_chain(
     rows: &[ChainRow],
     followers: &HashMap<[u8; 32], Vec<usize>>,
     mut known: Vec<([u8; 32], u64)>,
@@ -147,9 +147,9 @@ fn follow(
 ) {
     while let Some((hash, number)) = known.pop() {
         for &index in followers.get(&hash).into_iter().flatten() {
-            if numbers[index].is_none() && rows[index].fits(number + 1) {
+            if numbers[index].is_none() && rows[index].fits_number(number + 1) {
                 numbers[index] = Some(number + 1);
-                known.push((rows[index].hash, number + 1));
+                known.push((rows[index].stated_hash, number + 1));
             }
         }
     }

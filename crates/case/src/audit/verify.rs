@@ -88,7 +88,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    pub fn add(&mut self, finding: AuditFinding) {
+    pub fn add_finding(&mut self, finding: AuditFinding) {
         if self.list.len() < FINDINGS_MAX {
             self.list.push(finding);
         } else {
@@ -96,8 +96,14 @@ impl Findings {
         }
     }
 
-    fn say(&mut self, table: &'static str, row: i64, problem: AuditProblem, detail: impl Into<String>) {
-        self.add(AuditFinding { table, row, problem, detail: detail.into() });
+    fn add_problem(
+        &mut self,
+        table: &'static str,
+        row: i64,
+        problem: AuditProblem,
+        detail: impl Into<String>,
+    ) {
+        self.add_finding(AuditFinding { table, row, problem, detail: detail.into() });
     }
 }
 
@@ -116,16 +122,16 @@ pub fn verify(store: &CaseStore) -> Result<AuditReport, Error> {
 fn verify_state(store: &CaseStore) -> Result<AuditReport, Error> {
     let mut findings = Findings::default();
     for fault in store.file_faults()? {
-        findings.say("file", 0, AuditProblem::Damaged, fault);
+        findings.add_problem("file", 0, AuditProblem::Damaged, fault);
     }
     let head = store.head()?;
     let mut audit = Audit::default();
-    let mut chain = ChainWalk { next: 1, hash: [0; 32], is_broken: false };
+    let mut chain = ChainWalk { next_number: 1, last_hash: [0; 32], is_broken: false };
     store.for_each_action(|row| {
-        chain.step(&row);
+        chain.check_row(&row);
         audit.take_action(&row, &mut findings);
     })?;
-    if chain.is_broken || chain.next - 1 != head.actions || chain.hash != head.hash {
+    if chain.is_broken || chain.next_number - 1 != head.actions || chain.last_hash != head.hash {
         let mut rows = Vec::new();
         store.for_each_action(|row| rows.push(chain_row(&row)))?;
         links::explain(&rows, head, &mut findings);
@@ -146,29 +152,29 @@ fn verify_state(store: &CaseStore) -> Result<AuditReport, Error> {
 
 /// The walk along an intact chain.
 struct ChainWalk {
-    next: u64,
-    hash: [u8; 32],
+    next_number: u64,
+    last_hash: [u8; 32],
     is_broken: bool,
 }
 
 impl ChainWalk {
-    fn step(&mut self, row: &RawRow) {
+    fn check_row(&mut self, row: &RawRow) {
         let (columns, hash) = row.split_at(row.len() - 1);
-        let is_next =
-            integer(&row[0]) == Some(self.next as i64) && bytes(&columns[columns.len() - 1]) == self.hash;
-        self.hash = bytes(&hash[0]);
-        self.next += 1;
-        self.is_broken |= !is_next || hash_of_action(columns) != self.hash;
+        let is_next = integer_of(&row[0]) == Some(self.next_number as i64)
+            && bytes(&columns[columns.len() - 1]) == self.last_hash;
+        self.last_hash = bytes(&hash[0]);
+        self.next_number += 1;
+        self.is_broken |= !is_next || hash_of_action(columns) != self.last_hash;
     }
 }
 
 fn chain_row(row: &RawRow) -> ChainRow {
     let (columns, hash) = row.split_at(row.len() - 1);
     ChainRow {
-        id: integer(&row[0]).unwrap_or(0),
+        id: integer_of(&row[0]).unwrap_or(0),
         prev: bytes(&columns[columns.len() - 1]),
-        hash: bytes(&hash[0]),
-        content: action_content(columns),
+        stated_hash: bytes(&hash[0]),
+        content_hash: action_content(columns),
     }
 }
 
@@ -196,13 +202,13 @@ struct ExpectedCase {
     first_alert: i64,
     alerts: i64,
     seen_again: i64,
-    opened: i64,
-    changed: i64,
+    opened_ns: i64,
+    changed_ns: i64,
     /// From its alerts.
     scenario: Option<String>,
-    key: Option<String>,
+    case_key: Option<String>,
     group: Option<[u8; 32]>,
-    times: Option<(i64, i64)>,
+    time_range: Option<(i64, i64)>,
     is_there: bool,
 }
 
@@ -217,37 +223,38 @@ struct ExpectedAlert {
 impl Audit {
     fn take_action(&mut self, row: &RawRow, findings: &mut Findings) {
         self.action_count += 1;
-        let number = integer(&row[0]).unwrap_or(0);
-        if let (Some(tape), Some(position)) = (integer(&row[14]), integer(&row[15])) {
+        let number = integer_of(&row[0]).unwrap_or(0);
+        if let (Some(tape), Some(position)) = (integer_of(&row[14]), integer_of(&row[15])) {
             let greatest = self.tapes.entry(tape).or_insert(position);
             *greatest = position.max(*greatest);
         }
-        let Some(kind) = text(&row[6]).and_then(ActionKind::from_name) else {
-            return findings.say("action", number, AuditProblem::Forbidden, "its kind is unknown");
+        let Some(kind) = text_of(&row[6]).and_then(ActionKind::from_name) else {
+            return findings.add_problem("action", number, AuditProblem::Forbidden, "its kind is unknown");
         };
-        let Some(case_id) = integer(&row[1]) else {
+        let Some(case_id) = integer_of(&row[1]) else {
             if kind != ActionKind::Blind {
-                findings.say("action", number, AuditProblem::Forbidden, "it names no case");
+                findings.add_problem("action", number, AuditProblem::Forbidden, "it names no case");
             }
             return;
         };
         let is_first = !self.cases.contains_key(&case_id);
         let case = self.cases.entry(case_id).or_default();
-        let state = text(&row[7]).and_then(CaseState::from_name);
-        let before = case.state.or((is_first && kind == ActionKind::Alert).then_some(CaseState::New));
-        if state.is_none() || before.and_then(|before| next_state(before, kind)) != state {
+        let state = text_of(&row[7]).and_then(CaseState::from_name);
+        let state_before = case.state.or((is_first && kind == ActionKind::Alert).then_some(CaseState::New));
+        if state.is_none() || state_before.and_then(|before| next_state(before, kind)) != state {
             let name = |state: Option<CaseState>| state.map_or("nothing", CaseState::name);
-            let detail = format!("{} does not lead from {} to {}", kind.name(), name(before), name(state));
-            findings.say("action", number, AuditProblem::Forbidden, detail);
+            let detail =
+                format!("{} does not lead from {} to {}", kind.name(), name(state_before), name(state));
+            findings.add_problem("action", number, AuditProblem::Forbidden, detail);
         }
-        let ts = integer(&row[2]).unwrap_or(0);
-        let alert = integer(&row[11]);
+        let ts = integer_of(&row[2]).unwrap_or(0);
+        let alert = integer_of(&row[11]);
         if is_first {
-            (case.opened, case.session_date) = (ts, text(&row[13]).map(str::to_owned));
+            (case.opened_ns, case.session_date) = (ts, text_of(&row[13]).map(str::to_owned));
             case.first_alert = alert.unwrap_or(0);
         }
-        case.changed = ts;
-        let read_author = || Some((text(&row[3])?.to_owned(), text(&row[4])?.to_owned()));
+        case.changed_ns = ts;
+        let read_author = || Some((text_of(&row[3])?.to_owned(), text_of(&row[4])?.to_owned()));
         match kind {
             ActionKind::Alert => {
                 case.alerts += 1;
@@ -264,9 +271,9 @@ impl Audit {
                     alert.seen_again += 1;
                 }
             }
-            ActionKind::Assign => case.assignee = text(&row[8]).map(str::to_owned),
+            ActionKind::Assign => case.assignee = text_of(&row[8]).map(str::to_owned),
             ActionKind::ProposeClose => {
-                case.disposition = text(&row[9]).map(str::to_owned);
+                case.disposition = text_of(&row[9]).map(str::to_owned);
                 case.proposer = read_author();
             }
             ActionKind::ConfirmClose => {
@@ -278,7 +285,7 @@ impl Audit {
                 };
                 if is_same {
                     let detail = "the person who closes is the one who proposed it, or is not named";
-                    findings.say("action", number, AuditProblem::Forbidden, detail);
+                    findings.add_problem("action", number, AuditProblem::Forbidden, detail);
                 }
             }
             ActionKind::Reopen => case.disposition = None,
@@ -289,25 +296,25 @@ impl Audit {
 
     fn take_alert(&mut self, row: &RawRow, findings: &mut Findings) {
         self.alert_count += 1;
-        let id = integer(&row[0]).unwrap_or(0);
+        let id = integer_of(&row[0]).unwrap_or(0);
         let (columns, seen_again) = row.split_at(row.len() - 1);
         let Some(expected) = self.alerts.get_mut(&id) else {
-            return findings.say("alert", id, AuditProblem::Inserted, "no action has added it");
+            return findings.add_problem("alert", id, AuditProblem::Inserted, "no action has added it");
         };
         expected.is_there = true;
         if alert_digest(columns) != expected.digest {
             let detail = "its fields do not match the digest in its action";
-            findings.say("alert", id, AuditProblem::Changed, detail);
+            findings.add_problem("alert", id, AuditProblem::Changed, detail);
         }
-        if integer(&seen_again[0]) != Some(expected.seen_again) {
+        if integer_of(&seen_again[0]) != Some(expected.seen_again) {
             let detail = format!("its actions have seen it again {} times", expected.seen_again);
-            findings.say("alert", id, AuditProblem::Changed, detail);
+            findings.add_problem("alert", id, AuditProblem::Changed, detail);
         }
         let Some(case) = self.cases.get_mut(&expected.case) else { return };
-        let word = |n: usize| text(&row[n]).unwrap_or_default().to_owned();
-        let ts = integer(&row[5]).unwrap_or(0);
-        let (first, last) = case.times.unwrap_or((ts, ts));
-        case.times = Some((first.min(ts), last.max(ts)));
+        let word = |n: usize| text_of(&row[n]).unwrap_or_default().to_owned();
+        let ts = integer_of(&row[5]).unwrap_or(0);
+        let (first, last) = case.time_range.unwrap_or((ts, ts));
+        case.time_range = Some((first.min(ts), last.max(ts)));
         let alert = AlertRecord::alert_of(StoredAlert {
             scenario: word(4),
             ts,
@@ -318,28 +325,28 @@ impl Audit {
         });
         self.parties.extend(parties_of(&alert).into_iter().map(|party| (expected.case, party)));
         if case.first_alert == id {
-            (case.scenario, case.key) = (Some(word(4)), Some(word(8)));
+            (case.scenario, case.case_key) = (Some(word(4)), Some(word(8)));
             case.group = case.session_date.as_deref().map(|date| group_of(&alert, date));
         }
     }
 
     fn require_alerts(&self, findings: &mut Findings) {
         for (id, _) in self.alerts.iter().filter(|(_, alert)| !alert.is_there) {
-            findings.say("alert", *id, AuditProblem::Removed, "an action has added it");
+            findings.add_problem("alert", *id, AuditProblem::Removed, "an action has added it");
         }
     }
 
     fn take_case(&mut self, row: &RawCase, findings: &mut Findings) {
         self.case_count += 1;
         let Some(case) = self.cases.get_mut(&row.id) else {
-            return findings.say("case", row.id, AuditProblem::Inserted, "no action has opened it");
+            return findings.add_problem("case", row.id, AuditProblem::Inserted, "no action has opened it");
         };
         case.is_there = true;
-        let (first_ts, last_ts) = case.times.unwrap_or_default();
+        let (first_ts, last_ts) = case.time_range.unwrap_or_default();
         let owned = |text: &Option<String>| Value::from(text.clone());
         let expected: [(&str, Value); 13] = [
             ("scenario", owned(&case.scenario)),
-            ("key", owned(&case.key)),
+            ("key", owned(&case.case_key)),
             ("session_date", owned(&case.session_date)),
             ("state", Value::from(case.state.map(|state| state.name().to_owned()))),
             ("disposition", owned(&case.disposition)),
@@ -348,8 +355,8 @@ impl Audit {
             ("seen_again", case.seen_again.into()),
             ("first_ts", first_ts.into()),
             ("last_ts", last_ts.into()),
-            ("opened", case.opened.into()),
-            ("changed", case.changed.into()),
+            ("opened", case.opened_ns.into()),
+            ("changed", case.changed_ns.into()),
             ("group_id", Value::from(case.group.map(|group| group.to_vec()))),
         ];
         for ((name, wanted), stored) in expected.iter().zip(&row.columns[1..]) {
@@ -359,55 +366,55 @@ impl Audit {
                     describe_value(stored),
                     describe_value(wanted)
                 );
-                findings.say("case", row.id, AuditProblem::Changed, detail);
+                findings.add_problem("case", row.id, AuditProblem::Changed, detail);
             }
         }
     }
 
     fn require_cases(&self, findings: &mut Findings) {
         for (id, _) in self.cases.iter().filter(|(_, case)| !case.is_there) {
-            findings.say("case", *id, AuditProblem::Removed, "an action has opened it");
+            findings.add_problem("case", *id, AuditProblem::Removed, "an action has opened it");
         }
     }
 
     fn take_party(&mut self, row: &RawRow, findings: &mut Findings) {
-        let case = integer(&row[0]).unwrap_or(0);
-        let name = text(&row[1]).unwrap_or_default().to_owned();
+        let case = integer_of(&row[0]).unwrap_or(0);
+        let name = text_of(&row[1]).unwrap_or_default().to_owned();
         if !self.parties.remove(&(case, name)) {
-            findings.say("party", case, AuditProblem::Inserted, "no alert of this case names it");
+            findings.add_problem("party", case, AuditProblem::Inserted, "no alert of this case names it");
         }
     }
 
     fn require_parties(&self, findings: &mut Findings) {
         for (case, _) in &self.parties {
-            findings.say("party", *case, AuditProblem::Removed, "an alert of this case names it");
+            findings.add_problem("party", *case, AuditProblem::Removed, "an alert of this case names it");
         }
     }
 
     fn take_tape(&mut self, row: &RawRow, findings: &mut Findings) {
-        let id = integer(&row[0]).unwrap_or(0);
-        let position = integer(&row[2]).unwrap_or(0);
+        let id = integer_of(&row[0]).unwrap_or(0);
+        let position = integer_of(&row[2]).unwrap_or(0);
         if self.tapes.remove(&id).is_some_and(|greatest| greatest >= position) {
             let detail = "it was read further than its position says";
-            findings.say("tape", id, AuditProblem::Changed, detail);
+            findings.add_problem("tape", id, AuditProblem::Changed, detail);
         }
     }
 
     fn require_tapes(&self, findings: &mut Findings) {
         for id in self.tapes.keys() {
-            findings.say("tape", *id, AuditProblem::Removed, "an action names it");
+            findings.add_problem("tape", *id, AuditProblem::Removed, "an action names it");
         }
     }
 }
 
-fn integer(value: &Value) -> Option<i64> {
+fn integer_of(value: &Value) -> Option<i64> {
     match value {
         Value::Integer(number) => Some(*number),
         _ => None,
     }
 }
 
-fn text(value: &Value) -> Option<&str> {
+fn text_of(value: &Value) -> Option<&str> {
     match value {
         Value::Text(text) => Some(text),
         _ => None,
@@ -429,10 +436,11 @@ fn describe_value(value: &Value) -> String {
         Value::Integer(number) => number.to_string(),
         Value::Real(number) => number.to_string(),
         Value::Text(text) => {
-            let end = text.char_indices().map(|(n, c)| n + c.len_utf8()).take_while(|end| *end <= 60).last();
-            let end = end.unwrap_or(0);
-            let rest = if end < text.len() { "…" } else { "" };
-            format!("`{}{rest}`", &text[..end])
+            let cut_offset =
+                text.char_indices().map(|(n, c)| n + c.len_utf8()).take_while(|end| *end <= 60).last();
+            let end = cut_offset.unwrap_or(0);
+            let ellipsis = if end < text.len() { "…" } else { "" };
+            format!("`{}{ellipsis}`", &text[..end])
         }
         Value::Blob(bytes) => format!("{} bytes", bytes.len()),
     }

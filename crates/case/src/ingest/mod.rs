@@ -136,14 +136,14 @@ pub fn ingest<E: From<Error>>(
         if let Some(failure) = batch.failure {
             return Err(failure.into());
         }
-        let end = (options.end)();
-        match (end, batch.is_last) {
+        let ingest_end = (options.end)();
+        match (ingest_end, batch.is_last) {
             (IngestEnd::Now, _) | (IngestEnd::AtEnd, true) => break,
-            (IngestEnd::Never, true) => ingest.wait()?,
+            (IngestEnd::Never, true) => ingest.wait_for_alerts()?,
             (_, false) => {}
         }
     }
-    let AlertIngest { follower, names, .. } = ingest;
+    let AlertIngest { follower, definitions: names, .. } = ingest;
     Ok(IngestReport { totals, lost_names: names.lost_names(), follower })
 }
 
@@ -160,17 +160,17 @@ struct StoredBatch {
 struct ReadFrame {
     position: Position,
     /// The position after it.
-    end: u64,
+    end_position: u64,
     digest: [u8; 32],
     /// None for bookkeeping.
-    content: Option<FrameContent>,
+    frame_content: Option<FrameContent>,
 }
 
 struct AlertIngest {
-    dir: PathBuf,
+    tape_dir: PathBuf,
     source: TapeId,
     follower: TapeFollower,
-    names: DefinitionTable,
+    definitions: DefinitionTable,
     /// The row of the tape in the database.
     row: i64,
     /// Up to where it was read, as the database has it.
@@ -189,7 +189,7 @@ impl AlertIngest {
         let (mut follower, mut names) = TapeFollower::open(dir, options.read)?;
         let tape = follower.reader().id().to_string();
         let source = TapeManifest::load(options.source)?.id;
-        let writer = store.write()?;
+        let writer = store.begin_write()?;
         let (row, cursor) = match writer.tape_cursor(&tape)? {
             Some((row, cursor)) => {
                 // The alerts that come are checked one by one; this is for a tape that has no more of them.
@@ -213,8 +213,8 @@ impl AlertIngest {
         writer.commit()?;
         check_identity(dir, &cursor, options.read)?;
         if cursor.position > 0 {
-            let to = TapeRangeBound::Position(Position(cursor.position));
-            follower.seek(to, &mut names).map_err(|error| retained(dir, error))?;
+            let resume_bound = TapeRangeBound::Position(Position(cursor.position));
+            follower.seek(resume_bound, &mut names).map_err(|error| retained_error(dir, error))?;
         } else if follower.reader().position() != Position(0) {
             let reason = "retention has removed its beginning before any alert was read; the cases would lack these alerts";
             return Err(Error::Ingest { path: dir.to_owned(), reason: reason.to_owned() });
@@ -222,10 +222,10 @@ impl AlertIngest {
         let id: String = store.id()?[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         let named_cursor = Cursor::open(dir, &format!("case-{id}"))?;
         Ok(Self {
-            dir: dir.to_owned(),
+            tape_dir: dir.to_owned(),
             source,
             follower,
-            names,
+            definitions: names,
             row,
             cursor,
             named_cursor,
@@ -260,17 +260,19 @@ impl AlertIngest {
                 }
             };
             batch.is_last = false;
-            if frame.end <= cursor.position {
+            if frame.end_position <= cursor.position {
                 continue;
             }
-            if let Some(content) = frame.content {
+            if let Some(content) = frame.frame_content {
                 let writer = match &mut writer {
                     Some(writer) => writer,
-                    none => none.insert(self.begin(store.take().expect("one transaction a batch"))?),
+                    none => {
+                        none.insert(self.begin_transaction(store.take().expect("one transaction a batch"))?)
+                    }
                 };
                 self.store_content(writer, content, frame.position, options, &mut counted, &mut batch)?;
             }
-            cursor.position = frame.end;
+            cursor.position = frame.end_position;
             cursor.last = Some((frame.position.0, frame.digest));
             if batch.alerts.len() >= BATCH_ALERTS {
                 break;
@@ -285,7 +287,7 @@ impl AlertIngest {
         cursor.passed_over += counted.passed_over - totals.passed_over;
         let writer = match writer {
             Some(writer) => writer,
-            None => self.begin(store.take().expect("one transaction a batch"))?,
+            None => self.begin_transaction(store.take().expect("one transaction a batch"))?,
         };
         writer.store_tape_cursor(self.row, &cursor)?;
         writer.commit()?;
@@ -308,7 +310,7 @@ impl AlertIngest {
 
     /// Reads the next frame; none at the end of the tape. `read_to` is where the frames begin that were not read before.
     fn read_frame(&mut self, options: &IngestOptions<'_>, read_to: u64) -> Result<Option<ReadFrame>, Error> {
-        let (cut, frame) = match self.follower.step()? {
+        let (cut, frame) = match self.follower.next_step()? {
             FollowOutcome::AtEnd => return Ok(None),
             FollowOutcome::Rewound { from, to } => (Some((from, to)), None),
             FollowOutcome::Frame { frame, .. } => (None, Some(frame)),
@@ -318,26 +320,28 @@ impl AlertIngest {
         }
         let frame = frame.expect("a frame if there was no cut");
         let position = frame.position;
-        let end = position.0 + frame.bytes.len() as u64;
+        let event_end = position.0 + frame.bytes.len() as u64;
         let digest = frame_digest(frame.bytes);
         // A seek may begin earlier, at definitions that the log of the tape does not have yet.
-        let is_bookkeeping = frame.header.is_meta() || end <= read_to;
-        let content = match self.names.admit_frame(frame.bytes) {
-            Ok(Some(event)) if !is_bookkeeping => FrameContent::read(&event, &self.names).map(Some),
+        let is_bookkeeping = frame.header.is_meta() || event_end <= read_to;
+        let content = match self.definitions.admit_frame(frame.bytes) {
+            Ok(Some(event)) if !is_bookkeeping => {
+                FrameContent::read_event(&event, &self.definitions).map(Some)
+            }
             Ok(_) => Ok(None),
             Err(flaw) => Err(flaw.to_string()),
         };
         let content = match content {
             Ok(content) => content,
             Err(reason) => {
-                self.follower.refuse(position, &reason)?;
+                self.follower.refuse_frame(position, &reason)?;
                 None
             }
         };
         if let Some(FrameContent::Alert(recorded)) = &content {
             self.check_source(recorded, position, options.source)?;
         }
-        Ok(Some(ReadFrame { position, end, digest, content }))
+        Ok(Some(ReadFrame { position, end_position: event_end, digest, frame_content: content }))
     }
 
     /// Fails if an alert is of another tape than the source.
@@ -352,16 +356,16 @@ impl AlertIngest {
             source.display(),
             self.source
         );
-        Err(self.refusal(&reason))
+        Err(self.refusal_error(&reason))
     }
 
     /// Begins a transaction, unless another process has ingested this tape meanwhile.
-    fn begin<'s>(&self, store: &'s mut CaseStore) -> Result<CaseWriter<'s>, Error> {
-        let writer = store.write()?;
+    fn begin_transaction<'s>(&self, store: &'s mut CaseStore) -> Result<CaseWriter<'s>, Error> {
+        let writer = store.begin_write()?;
         let tape = self.follower.reader().id().to_string();
         match writer.tape_cursor(&tape)? {
             Some((_, stored)) if stored == self.cursor => Ok(writer),
-            _ => Err(Error::Ingesting { path: self.dir.clone() }),
+            _ => Err(Error::Ingesting { path: self.tape_dir.clone() }),
         }
     }
 
@@ -379,7 +383,7 @@ impl AlertIngest {
             FrameContent::Blind { venue, ts, line } => {
                 let date = options.calendar.session_date(&venue, unitape_model::UnixNanos(ts)).to_string();
                 totals.blind += 1;
-                writer.append(&NewAction {
+                writer.append_action(&NewAction {
                     text: Some(&line),
                     session_date: Some(&date),
                     tape: Some(self.row),
@@ -438,7 +442,7 @@ impl AlertIngest {
             self.last_alerts.push(number);
             let state = writer.count_again(number, case, self.now)?;
             let rules = rules_json(&recorded);
-            writer.append(&NewAction {
+            writer.append_action(&NewAction {
                 kind: ActionKind::SeenAgain,
                 case: Some(case),
                 state: Some(state),
@@ -451,8 +455,8 @@ impl AlertIngest {
         let venue = alert.key_value("venue").unwrap_or_default();
         let date = options.calendar.session_date(venue, alert.ts).to_string();
         let (group, key) = (group_of(alert, &date), key_json(alert));
-        let open = writer.open_case(&group)?;
-        let (case, before, effect) = match open {
+        let open_case = writer.open_case(&group)?;
+        let (case, before, effect) = match open_case {
             Some((case, state)) => (case, state, IngestEffect::Joined),
             None => {
                 let case = writer.open(&recorded, &key, &date, &group, self.now)?;
@@ -469,7 +473,7 @@ impl AlertIngest {
             NewAlert { case, identity, source: &source, recorded: &recorded, key: &key, tape, position };
         let (number, digest) = writer.add_alert(&new, state, self.now)?;
         self.last_alerts.push(number);
-        writer.append(&NewAction {
+        writer.append_action(&NewAction {
             case: Some(case),
             state: Some(state),
             alert: Some(number),
@@ -480,7 +484,7 @@ impl AlertIngest {
         Ok(IngestedAlert { number, case, effect, recorded })
     }
 
-    fn wait(&mut self) -> Result<(), Error> {
+    fn wait_for_alerts(&mut self) -> Result<(), Error> {
         match self.follower.wait()? {
             FollowOutcome::Rewound { from, to } => Err(self.cut_back(from, to)),
             _ => Ok(()),
@@ -492,13 +496,13 @@ impl AlertIngest {
             let reason = format!(
                 "it was cut back from position {from} to {to} while it was read; run the command again"
             );
-            return self.refusal(&reason);
+            return self.refusal_error(&reason);
         }
-        identity::cut_back(&self.dir, self.cursor.position)
+        identity::cut_back(&self.tape_dir, self.cursor.position)
     }
 
-    fn refusal(&self, reason: &str) -> Error {
-        Error::Ingest { path: self.dir.clone(), reason: reason.to_owned() }
+    fn refusal_error(&self, reason: &str) -> Error {
+        Error::Ingest { path: self.tape_dir.clone(), reason: reason.to_owned() }
     }
 }
 
@@ -511,7 +515,7 @@ enum FrameContent {
 
 impl FrameContent {
     /// Reads an event; fails if it is an alert that cannot be read.
-    fn read(event: &Event<'_>, names: &DefinitionTable) -> Result<Self, String> {
+    fn read_event(event: &Event<'_>, names: &DefinitionTable) -> Result<Self, String> {
         match event.kind() {
             EventKind::Alert => match RecordedAlert::read(event, names.dictionary()) {
                 Some(recorded) => Ok(Self::Alert(Box::new(recorded))),
@@ -547,7 +551,7 @@ fn rules_json(recorded: &RecordedAlert) -> String {
     serde_json::json!({ "rule_version": rule_version, "params_hash": params_hash }).to_string()
 }
 
-fn retained(dir: &Path, error: unitape_tape::Error) -> Error {
+fn retained_error(dir: &Path, error: unitape_tape::Error) -> Error {
     match error {
         unitape_tape::Error::Retained { position, oldest } => {
             let reason = format!(

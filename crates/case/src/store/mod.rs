@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 /// The cases in a directory.
 #[derive(Debug)]
 pub struct CaseStore {
-    dir: PathBuf,
-    path: PathBuf,
+    store_dir: PathBuf,
+    database_path: PathBuf,
     connection: Connection,
 }
 
@@ -63,7 +63,7 @@ impl CaseStore {
 
     /// Returns the directory.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        &self.store_dir
     }
 
     fn open_file(dir: &Path, path: PathBuf) -> Result<Self, Error> {
@@ -72,12 +72,12 @@ impl CaseStore {
         let store = Self::connect(dir, path)?;
         if schema::application_id(&store.connection).map_err(|e| store.error(e))? != schema::APPLICATION_ID {
             let reason = "it is an SQLite database of something else".to_owned();
-            return Err(Error::Foreign { path: store.path, reason });
+            return Err(Error::Foreign { path: store.database_path, reason });
         }
         let version = schema::format(&store.connection).map_err(|e| store.error(e))?;
         if version != schema::FORMAT {
             return Err(Error::ForeignVersion {
-                path: store.path,
+                path: store.database_path,
                 version,
                 supported_version: schema::FORMAT,
             });
@@ -96,7 +96,7 @@ impl CaseStore {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&path, flags);
         let connection = connection.map_err(|e| Error::from_database(&path, e))?;
-        let store = Self { dir: dir.to_owned(), path, connection };
+        let store = Self { store_dir: dir.to_owned(), database_path: path, connection };
         store.connection.busy_timeout(BUSY).map_err(|e| store.error(e))?;
         Ok(store)
     }
@@ -109,7 +109,7 @@ impl CaseStore {
                 self.connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0));
             match mode.map_err(|e| self.error(e)) {
                 Ok(mode) if mode == "wal" => return Ok(()),
-                Ok(mode) => return Err(Error::JournalMode { path: self.path.clone(), mode }),
+                Ok(mode) => return Err(Error::JournalMode { path: self.database_path.clone(), mode }),
                 Err(Error::Busy { .. }) if since.elapsed() < BUSY => {
                     std::thread::sleep(Duration::from_millis(5));
                 }
@@ -119,7 +119,7 @@ impl CaseStore {
     }
 
     pub(crate) fn error(&self, source: rusqlite::Error) -> Error {
-        Error::from_database(&self.path, source)
+        Error::from_database(&self.database_path, source)
     }
 }
 
@@ -137,7 +137,7 @@ fn create_file(dir: &Path, path: &Path) -> Result<(), Error> {
         let reason = format!("it is gone, and its log {} is still there", log.display());
         return Err(Error::Foreign { path: path.to_owned(), reason });
     }
-    let new = dir.join(format!("{FILE}.new"));
+    let new_path = dir.join(format!("{FILE}.new"));
     // Those of a call that was killed; the lock says that nobody writes them.
     for ending in ["", "-wal", "-shm", "-journal"] {
         let file = dir.join(format!("{FILE}.new{ending}"));
@@ -147,12 +147,12 @@ fn create_file(dir: &Path, path: &Path) -> Result<(), Error> {
         }
     }
     // SQLite makes its files with the permissions of the database.
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
-    file.map_err(|e| io("make", &new, e))?;
-    let mut store = CaseStore::connect(dir, new.clone())?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new_path);
+    file.map_err(|e| io("make", &new_path, e))?;
+    let mut store = CaseStore::connect(dir, new_path.clone())?;
     schema::create(&mut store.connection, &random_id()?).map_err(|e| store.error(e))?;
-    store.connection.close().map_err(|(_, e)| Error::from_database(&new, e))?;
-    fs::rename(&new, path).and_then(|()| directory.sync_all()).map_err(|e| io("make", path, e))
+    store.connection.close().map_err(|(_, e)| Error::from_database(&new_path, e))?;
+    fs::rename(&new_path, path).and_then(|()| directory.sync_all()).map_err(|e| io("make", path, e))
 }
 
 /// Fails if the file at `path` does not begin as an SQLite database does.
@@ -194,8 +194,8 @@ fn check_mode(path: &Path, wanted: u32) -> Result<(), Error> {
 fn random_id() -> Result<[u8; 16], Error> {
     let path = Path::new("/dev/urandom");
     let mut id = [0; 16];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut id));
-    read.map_err(|source| Error::Io { doing: "read", path: path.to_owned(), source })?;
+    let read_result = File::open(path).and_then(|mut file| file.read_exact(&mut id));
+    read_result.map_err(|source| Error::Io { doing: "read", path: path.to_owned(), source })?;
     Ok(id)
 }
 
@@ -226,7 +226,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert!(refusal(dir.path()).contains("there are no cases here"));
         let mut store = new_store(dir.path());
-        store.write().unwrap().commit().unwrap();
+        store.begin_write().unwrap().commit().unwrap();
         let mode = |name: &str| fs::metadata(store.dir().join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode("."), 0o700);
         // Some writes make the files of SQLite.
@@ -283,7 +283,7 @@ mod tests {
     fn a_log_without_its_database_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let mut store = new_store(dir.path());
-        store.write().unwrap().commit().unwrap();
+        store.begin_write().unwrap().commit().unwrap();
         fs::remove_file(store.dir().join(FILE)).unwrap();
         let refused = CaseStore::open_or_create(store.dir()).unwrap_err().to_string();
         assert!(refused.contains("cases.db-wal is still there"), "{refused}");
@@ -328,15 +328,15 @@ mod tests {
         let pages: i64 = store.connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
         store.connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(())).unwrap();
         let text = "x".repeat(60_000);
-        let mut writer = store.write().unwrap();
+        let mut writer = store.begin_write().unwrap();
         let mut note = NewAction::new(crate::ActionKind::Note, 5);
         note.text = Some(&text);
-        let refused = writer.append(&note).and_then(|_| writer.commit()).unwrap_err();
+        let refused = writer.append_action(&note).and_then(|_| writer.commit()).unwrap_err();
         assert!(matches!(refused, Error::Full { .. }), "{refused}");
         assert_eq!(store.head().unwrap().actions, 0);
         store.connection.query_row("PRAGMA max_page_count = 1000000", [], |_| Ok(())).unwrap();
-        let mut writer = store.write().unwrap();
-        writer.append(&note).unwrap();
+        let mut writer = store.begin_write().unwrap();
+        writer.append_action(&note).unwrap();
         writer.commit().unwrap();
         assert_eq!(store.head().unwrap().actions, 1);
     }

@@ -100,8 +100,8 @@ impl CaseStore {
         let mut cases = self.rows(&sql, values, case_of_row)?;
         let has_more = cases.len() as u64 > limit;
         cases.truncate(limit as usize);
-        let next = cases.last().filter(|_| has_more).map(|case| case.id);
-        Ok(CasePage { cases, next })
+        let next_page = cases.last().filter(|_| has_more).map(|case| case.id);
+        Ok(CasePage { cases, next: next_page })
     }
 
     /// Returns a case.
@@ -262,7 +262,7 @@ impl CaseStore {
     }
 
     fn for_each(&self, sql: &str, mut visit: impl FnMut(RawRow)) -> Result<(), Error> {
-        let mut read = || -> rusqlite::Result<()> {
+        let mut read_case = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare(sql)?;
             let columns = statement.column_count();
             let mut rows = statement.query([])?;
@@ -271,7 +271,7 @@ impl CaseStore {
             }
             Ok(())
         };
-        read().map_err(|e| self.error(e))
+        read_case().map_err(|e| self.error(e))
     }
 
     fn rows<T>(
@@ -333,7 +333,9 @@ pub(super) fn case_of_row(row: &Row<'_>) -> rusqlite::Result<Case> {
 fn action_of_row(row: &Row<'_>) -> rusqlite::Result<ActionRecord> {
     let user: Option<String> = row.get(3)?;
     let author = match user {
-        Some(user) => Some(ActionAuthor { user, person: row.get(4)?, role: word(row, 5, Role::from_name)? }),
+        Some(user) => {
+            Some(ActionAuthor { user, person: row.get(4)?, role: parse_word(row, 5, Role::from_name)? })
+        }
         None => None,
     };
     Ok(ActionRecord {
@@ -341,7 +343,7 @@ fn action_of_row(row: &Row<'_>) -> rusqlite::Result<ActionRecord> {
         case: row.get::<_, Option<i64>>(1)?.map(|case| case as u64),
         ts: row.get(2)?,
         author,
-        kind: word(row, 6, ActionKind::from_name)?,
+        kind: parse_word(row, 6, ActionKind::from_name)?,
         state: optional_word(row, 7, CaseState::from_name)?,
         assignee: row.get(8)?,
         disposition: optional_word(row, 9, Disposition::from_name)?,
@@ -352,10 +354,10 @@ fn action_of_row(row: &Row<'_>) -> rusqlite::Result<ActionRecord> {
 }
 
 pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<CaseState> {
-    word(row, column, CaseState::from_name)
+    parse_word(row, column, CaseState::from_name)
 }
 
-fn word<T>(row: &Row<'_>, column: usize, parse: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
+fn parse_word<T>(row: &Row<'_>, column: usize, parse: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     parse(&text).ok_or_else(|| {
         let reason = format!("`{text}` is no word of this column");
@@ -369,7 +371,7 @@ fn optional_word<T>(
     parse: impl Fn(&str) -> Option<T>,
 ) -> rusqlite::Result<Option<T>> {
     match row.get::<_, Option<String>>(column)? {
-        Some(_) => word(row, column, parse).map(Some),
+        Some(_) => parse_word(row, column, parse).map(Some),
         None => Ok(None),
     }
 }

@@ -14,8 +14,8 @@ use unitape_watch::RecordedAlert;
 #[derive(Debug)]
 pub(crate) struct CaseWriter<'a> {
     transaction: Transaction<'a>,
-    path: &'a Path,
-    head: StoreHead,
+    database_path: &'a Path,
+    store_head: StoreHead,
 }
 
 /// An action that is to be stored.
@@ -83,21 +83,21 @@ pub(crate) struct AlertTapeCursor {
 
 impl CaseStore {
     /// Begins a transaction: waits until no other process writes.
-    pub(crate) fn write(&mut self) -> Result<CaseWriter<'_>, Error> {
-        let path = &self.path;
+    pub(crate) fn begin_write(&mut self) -> Result<CaseWriter<'_>, Error> {
+        let path = &self.database_path;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = transaction.map_err(|e| Error::from_database(path, e))?;
         let head = StoreHead::load(&transaction).map_err(|e| Error::from_database(path, e))?;
-        Ok(CaseWriter { transaction, path, head })
+        Ok(CaseWriter { transaction, database_path: path, store_head: head })
     }
 }
 
 impl CaseWriter<'_> {
     /// Commits, durably.
     pub fn commit(self) -> Result<(), Error> {
-        let path = self.path;
+        let path = self.database_path;
         let commit = || {
-            let head = params![self.head.actions as i64, self.head.hash];
+            let head = params![self.store_head.actions as i64, self.store_head.hash];
             self.transaction.execute("UPDATE store SET actions = ?1, head = ?2", head)?;
             self.transaction.commit()
         };
@@ -162,7 +162,7 @@ impl CaseWriter<'_> {
     /// Returns the alerts of the last event that caused alerts on an alert tape, as far as they were read: the position of
     /// that event on the source, and the numbers of the alerts.
     pub fn last_alerts_of(&self, tape: i64) -> Result<(Option<u64>, Vec<u64>), Error> {
-        let read = || -> rusqlite::Result<_> {
+        let read_cursor = || -> rusqlite::Result<_> {
             let sql = "SELECT alert.id, trigger_position FROM action JOIN alert ON alert.id = alert_id \
                        WHERE action.tape_id = ?1 AND kind IN (?2, ?3) ORDER BY action.id DESC";
             let kinds = [ActionKind::Alert, ActionKind::SeenAgain].map(ActionKind::name);
@@ -179,7 +179,7 @@ impl CaseWriter<'_> {
             }
             Ok((trigger, numbers))
         };
-        read().map_err(|e| self.error(e))
+        read_cursor().map_err(|e| self.error(e))
     }
 
     /// Opens a case with its first alert, which the caller then adds, and returns its number.
@@ -271,8 +271,8 @@ impl CaseWriter<'_> {
     }
 
     /// Appends an action with its hash. Returns its number and hash.
-    pub fn append(&mut self, action: &NewAction<'_>) -> Result<(u64, [u8; 32]), Error> {
-        let number = self.head.actions + 1;
+    pub fn append_action(&mut self, action: &NewAction<'_>) -> Result<(u64, [u8; 32]), Error> {
+        let number = self.store_head.actions + 1;
         let text = |text: Option<&str>| Value::from(text.map(str::to_owned));
         // In the order of the columns that the hash covers.
         let mut values = vec![
@@ -292,7 +292,7 @@ impl CaseWriter<'_> {
             text(action.session_date),
             action.tape.into(),
             action.position.map(|position| position as i64).into(),
-            self.head.hash.to_vec().into(),
+            self.store_head.hash.to_vec().into(),
         ];
         let hash = hash_of_action(&values);
         values.push(hash.to_vec().into());
@@ -305,7 +305,7 @@ impl CaseWriter<'_> {
             .and_then(|mut statement| statement.execute(params_from_iter(&values)));
         match inserted.map_err(|e| self.error(e)) {
             Ok(_) => {
-                self.head = StoreHead { actions: number, hash };
+                self.store_head = StoreHead { actions: number, hash };
                 Ok((number, hash))
             }
             Err(Error::Database { source, .. })
@@ -348,10 +348,10 @@ impl CaseWriter<'_> {
 
     /// Makes the error of a database whose rows contradict each other.
     pub fn damaged(&self, reason: String) -> Error {
-        Error::Damaged { path: self.path.to_owned(), reason }
+        Error::Damaged { path: self.database_path.to_owned(), reason }
     }
 
     fn error(&self, source: rusqlite::Error) -> Error {
-        Error::from_database(self.path, source)
+        Error::from_database(self.database_path, source)
     }
 }

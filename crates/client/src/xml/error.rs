@@ -307,10 +307,10 @@ pub enum UniverseError {
 impl RequestError {
     /// Locates a mistake at an offset of the text.
     pub(super) fn locate(text: &str, offset: usize, fault: RequestFault) -> Self {
-        let before = &text[..text.floor_char_boundary(offset)];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        Self { line, column: before[line_start..].chars().count() + 1, fault }
+        let text_before = &text[..text.floor_char_boundary(offset)];
+        let line_start = text_before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = text_before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        Self { line, column: text_before[line_start..].chars().count() + 1, fault }
     }
 }
 

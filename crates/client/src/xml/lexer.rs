@@ -14,7 +14,7 @@ pub(super) const REQUEST_BYTES_MAX: usize = 1 << 20;
 
 /// A cursor over the text of a request.
 pub(super) struct Lexer<'x> {
-    text: &'x str,
+    rest_of_xml: &'x str,
     offset: usize,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Attributes<const N: usize> {
 
 /// The value of an attribute, with references resolved.
 pub(super) struct AttributeValue {
-    pub text: String,
+    pub value: String,
     /// The offset of its first byte.
     pub offset: usize,
 }
@@ -64,7 +64,7 @@ impl<'x> Lexer<'x> {
             let valid = std::str::from_utf8(valid).unwrap_or_default();
             RequestError::locate(valid, valid.len(), RequestFault::Encoding)
         })?;
-        let mut lexer = Self { text, offset: 0 };
+        let mut lexer = Self { rest_of_xml: text, offset: 0 };
         if let Some((offset, c)) = text.char_indices().find(|(_, c)| !is_xml_character(*c)) {
             return Err(lexer.error(offset, RequestFault::Character { code: c.into() }));
         }
@@ -73,7 +73,7 @@ impl<'x> Lexer<'x> {
     }
 
     pub fn error(&self, offset: usize, fault: RequestFault) -> RequestError {
-        RequestError::locate(self.text, offset, fault)
+        RequestError::locate(self.rest_of_xml, offset, fault)
     }
 
     /// Locates a mistake at the next byte.
@@ -84,23 +84,23 @@ impl<'x> Lexer<'x> {
     /// Reads the next tag in `parent`, past white space and comments. `None` is the level of the root element.
     pub fn next_markup(&mut self, parent: Option<&'static str>) -> Result<Markup<'x>, RequestError> {
         loop {
-            self.offset = skip_white(self.text.as_bytes(), self.offset);
-            let rest = self.rest();
-            if rest.is_empty() {
+            self.offset = skip_white(self.rest_of_xml.as_bytes(), self.offset);
+            let unread_text = self.rest_of_input();
+            if unread_text.is_empty() {
                 return match parent {
                     Some(element) => Err(self.error_here(RequestFault::Cut { element })),
                     None => Ok(Markup::Eof),
                 };
             }
-            if rest.starts_with("<!--") {
+            if unread_text.starts_with("<!--") {
                 self.skip_comment()?;
-            } else if rest.starts_with("</") {
+            } else if unread_text.starts_with("</") {
                 return self.read_end_tag(parent).map(|()| Markup::End);
-            } else if rest.starts_with("<?") {
+            } else if unread_text.starts_with("<?") {
                 return Err(self.error_here(RequestFault::Instruction));
-            } else if rest.starts_with("<!") && !rest.starts_with(CDATA_START) {
+            } else if unread_text.starts_with("<!") && !unread_text.starts_with(CDATA_START) {
                 return Err(self.error_here(RequestFault::DocumentType));
-            } else if rest.starts_with('<') && !rest.starts_with(CDATA_START) {
+            } else if unread_text.starts_with('<') && !unread_text.starts_with(CDATA_START) {
                 return self.read_start_tag().map(Markup::Start);
             } else {
                 let fault = match parent {
@@ -121,13 +121,13 @@ impl<'x> Lexer<'x> {
         let mut values = [const { None }; N];
         loop {
             let blank_offset = self.offset;
-            self.offset = skip_white(self.text.as_bytes(), self.offset);
-            let is_empty_element = match self.rest().as_bytes() {
+            self.offset = skip_white(self.rest_of_xml.as_bytes(), self.offset);
+            let is_empty_element = match self.rest_of_input().as_bytes() {
                 [] => return Err(self.error_here(RequestFault::Cut { element })),
                 [b'>', ..] => false,
                 [b'/', b'>', ..] => true,
                 _ if self.offset == blank_offset => {
-                    return Err(self.syntax("a blank or > is missing after a name or a value; add it"));
+                    return Err(self.syntax_error("a blank or > is missing after a name or a value; add it"));
                 }
                 _ => {
                     let (offset, key) = (self.offset, self.read_name()?);
@@ -149,10 +149,10 @@ impl<'x> Lexer<'x> {
 
     /// Reads the end tag of an element that must be empty. As in the schema, it has not even a blank.
     pub fn read_empty(&mut self, element: &'static str) -> Result<(), RequestError> {
-        while self.rest().starts_with("<!--") {
+        while self.rest_of_input().starts_with("<!--") {
             self.skip_comment()?;
         }
-        if self.rest().starts_with(is_white_char) {
+        if self.rest_of_input().starts_with(is_white_char) {
             return Err(self.error_here(RequestFault::WhiteSpace { element }));
         }
         match self.next_markup(Some(element))? {
@@ -165,24 +165,24 @@ impl<'x> Lexer<'x> {
     pub fn read_text(&mut self, element: &'static str) -> Result<String, RequestError> {
         let mut content = String::new();
         loop {
-            let (end, _) = text(self.text.as_bytes(), self.offset);
-            let piece = &self.text[self.offset..end];
+            let (end, _) = text(self.rest_of_xml.as_bytes(), self.offset);
+            let piece = &self.rest_of_xml[self.offset..end];
             if let Some(offset) = piece.find(CDATA_END) {
                 self.offset += offset;
-                return Err(self.syntax("]]> in a text; write ]]&gt;"));
+                return Err(self.syntax_error("]]> in a text; write ]]&gt;"));
             }
             content.push_str(piece);
             self.offset = end;
-            let rest = self.rest();
-            if rest.is_empty() {
+            let unread_text = self.rest_of_input();
+            if unread_text.is_empty() {
                 return Err(self.error_here(RequestFault::Cut { element }));
-            } else if rest.starts_with('&') {
+            } else if unread_text.starts_with('&') {
                 content.push(self.read_reference()?);
-            } else if rest.starts_with("<!--") {
+            } else if unread_text.starts_with("<!--") {
                 self.skip_comment()?;
-            } else if let Some(rest) = rest.strip_prefix(CDATA_START) {
+            } else if let Some(rest) = unread_text.strip_prefix(CDATA_START) {
                 let Some(length) = rest.find(CDATA_END) else {
-                    return Err(self.syntax("<![CDATA[ without its end; add ]]>"));
+                    return Err(self.syntax_error("<![CDATA[ without its end; add ]]>"));
                 };
                 content.push_str(&rest[..length]);
                 self.offset += CDATA_START.len() + length + CDATA_END.len();
@@ -217,25 +217,25 @@ impl<'x> Lexer<'x> {
         self.error(offset, RequestFault::Attribute { name: excerpt(key), element, hint })
     }
 
-    fn rest(&self) -> &'x str {
-        &self.text[self.offset..]
+    fn rest_of_input(&self) -> &'x str {
+        &self.rest_of_xml[self.offset..]
     }
 
-    fn syntax(&self, problem: &'static str) -> RequestError {
+    fn syntax_error(&self, problem: &'static str) -> RequestError {
         self.error_here(RequestFault::Syntax { problem })
     }
 
     /// Reads a name, also one with prefixes.
     fn read_name(&mut self) -> Result<&'x str, RequestError> {
-        let (bytes, start) = (self.text.as_bytes(), self.offset);
+        let (bytes, start) = (self.rest_of_xml.as_bytes(), self.offset);
         if !bytes.get(start).is_some_and(|byte| starts_name(*byte)) {
-            return Err(self.syntax("a name is missing; names begin with a letter"));
+            return Err(self.syntax_error("a name is missing; names begin with a letter"));
         }
         self.offset = name(bytes, start);
         while bytes.get(self.offset) == Some(&b':') {
             self.offset = name(bytes, self.offset + 1);
         }
-        Ok(&self.text[start..self.offset])
+        Ok(&self.rest_of_xml[start..self.offset])
     }
 
     fn read_start_tag(&mut self) -> Result<StartTag<'x>, RequestError> {
@@ -248,52 +248,54 @@ impl<'x> Lexer<'x> {
         let offset = self.offset;
         self.offset += 2;
         let name = self.read_name()?;
-        let Some(open) = open else {
+        let Some(start_tag) = open else {
             self.offset = offset;
-            return Err(self.syntax("an end tag without a start tag; remove it"));
+            return Err(self.syntax_error("an end tag without a start tag; remove it"));
         };
-        if name != open {
-            return Err(self.error(offset, RequestFault::EndTag { name: excerpt(name), open }));
+        if name != start_tag {
+            return Err(self.error(offset, RequestFault::EndTag { name: excerpt(name), open: start_tag }));
         }
-        self.offset = skip_white(self.text.as_bytes(), self.offset);
-        match self.rest().as_bytes() {
-            [] => Err(self.error_here(RequestFault::Cut { element: open })),
+        self.offset = skip_white(self.rest_of_xml.as_bytes(), self.offset);
+        match self.rest_of_input().as_bytes() {
+            [] => Err(self.error_here(RequestFault::Cut { element: start_tag })),
             [b'>', ..] => {
                 self.offset += 1;
                 Ok(())
             }
-            _ => Err(self.syntax("> is missing in an end tag; add it")),
+            _ => Err(self.syntax_error("> is missing in an end tag; add it")),
         }
     }
 
     fn read_value(&mut self, element: &'static str) -> Result<AttributeValue, RequestError> {
-        let bytes = self.text.as_bytes();
+        let bytes = self.rest_of_xml.as_bytes();
         self.offset = skip_white(bytes, self.offset);
         if bytes.get(self.offset) != Some(&b'=') {
-            return Err(self.syntax("= is missing after the name of an attribute; add it"));
+            return Err(self.syntax_error("= is missing after the name of an attribute; add it"));
         }
         self.offset = skip_white(bytes, self.offset + 1);
         let Some(quote) = bytes.get(self.offset).copied().filter(|byte| matches!(byte, b'"' | b'\'')) else {
-            return Err(self.syntax("the value of an attribute lacks its quotation marks; add them"));
+            return Err(self.syntax_error("the value of an attribute lacks its quotation marks; add them"));
         };
         self.offset += 1;
-        let mut value = AttributeValue { text: String::new(), offset: self.offset };
+        let mut value = AttributeValue { value: String::new(), offset: self.offset };
         loop {
-            let rest = self.rest();
+            let unread_text = self.rest_of_input();
             let is_end = |byte: u8| byte == quote || matches!(byte, b'<' | b'&') || is_white(byte);
-            let Some(length) = rest.bytes().position(is_end) else {
-                return Err(self.error(self.text.len(), RequestFault::Cut { element }));
+            let Some(length) = unread_text.bytes().position(is_end) else {
+                return Err(self.error(self.rest_of_xml.len(), RequestFault::Cut { element }));
             };
-            value.text.push_str(&rest[..length]);
+            value.value.push_str(&unread_text[..length]);
             self.offset += length;
-            match rest.as_bytes()[length] {
+            match unread_text.as_bytes()[length] {
                 b'<' => {
-                    return Err(self.syntax("< in a value; write &lt;, or add the quotation mark before it"));
+                    return Err(
+                        self.syntax_error("< in a value; write &lt;, or add the quotation mark before it")
+                    );
                 }
-                b'&' => value.text.push(self.read_reference()?),
+                b'&' => value.value.push(self.read_reference()?),
                 // A line end is one blank, whether it has one byte or two.
-                b'\r' if rest[length..].starts_with("\r\n") => {
-                    value.text.push(' ');
+                b'\r' if unread_text[length..].starts_with("\r\n") => {
+                    value.value.push(' ');
                     self.offset += 2;
                 }
                 byte => {
@@ -301,78 +303,83 @@ impl<'x> Lexer<'x> {
                     if byte == quote {
                         return Ok(value);
                     }
-                    value.text.push(' ');
+                    value.value.push(' ');
                 }
             }
         }
     }
 
     fn read_reference(&mut self) -> Result<char, RequestError> {
-        match reference::read(self.text.as_bytes(), self.offset) {
+        match reference::read(self.rest_of_xml.as_bytes(), self.offset) {
             XmlReferenceOutcome::Is(c, end) => {
                 self.offset = end;
                 Ok(c)
             }
             XmlReferenceOutcome::Bad | XmlReferenceOutcome::Short => {
-                let rest = self.rest();
+                let unread_text = self.rest_of_input();
                 let is_end = |c: char| !(c.is_alphanumeric() || matches!(c, '&' | '#' | '-' | '_' | '.'));
-                let end = rest.find(is_end).unwrap_or(rest.len());
-                let end = if rest[end..].starts_with(';') { end + 1 } else { end };
-                let fault = RequestFault::Reference { text: excerpt(&rest[..end]) };
+                let reference_length = unread_text.find(is_end).unwrap_or(unread_text.len());
+                let end = if unread_text[reference_length..].starts_with(';') {
+                    reference_length + 1
+                } else {
+                    reference_length
+                };
+                let fault = RequestFault::Reference { text: excerpt(&unread_text[..end]) };
                 Err(self.error_here(fault))
             }
         }
     }
 
     fn skip_comment(&mut self) -> Result<(), RequestError> {
-        let start = self.offset + "<!--".len();
-        match self.text[start..].find("--") {
-            Some(length) if self.text[start + length..].starts_with("-->") => {
-                self.offset = start + length + "-->".len();
+        let comment_start = self.offset + "<!--".len();
+        match self.rest_of_xml[comment_start..].find("--") {
+            Some(length) if self.rest_of_xml[comment_start + length..].starts_with("-->") => {
+                self.offset = comment_start + length + "-->".len();
                 Ok(())
             }
             Some(length) => {
-                self.offset = start + length;
-                Err(self.syntax("-- in a comment; remove it"))
+                self.offset = comment_start + length;
+                Err(self.syntax_error("-- in a comment; remove it"))
             }
-            None => Err(self.syntax("a comment without its end; add -->")),
+            None => Err(self.syntax_error("a comment without its end; add -->")),
         }
     }
 
     /// Reads `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>` at the start, if it is there.
     fn read_declaration(&mut self) -> Result<(), RequestError> {
-        let Some(rest) = self.text.strip_prefix("<?xml").filter(|rest| rest.starts_with(is_white_char))
+        let Some(rest) =
+            self.rest_of_xml.strip_prefix("<?xml").filter(|rest| rest.starts_with(is_white_char))
         else {
             return Ok(());
         };
         let Some(length) = rest.find("?>") else {
-            return Err(self.syntax("an XML declaration without its end; add ?>"));
+            return Err(self.syntax_error("an XML declaration without its end; add ?>"));
         };
         let end = "<?xml".len() + length;
-        let mut declaration = Lexer { text: &self.text[..end], offset: "<?xml".len() };
+        let mut declaration = Lexer { rest_of_xml: &self.rest_of_xml[..end], offset: "<?xml".len() };
         // In this order; the version alone must be there.
         let mut names = ["version", "encoding", "standalone"].into_iter();
         let mut has_version = false;
         loop {
             let blank_offset = declaration.offset;
-            declaration.offset = skip_white(declaration.text.as_bytes(), blank_offset);
-            if declaration.rest().is_empty() && has_version {
+            declaration.offset = skip_white(declaration.rest_of_xml.as_bytes(), blank_offset);
+            if declaration.rest_of_input().is_empty() && has_version {
                 self.offset = end + "?>".len();
                 return Ok(());
             }
             let is_parted = declaration.offset > blank_offset;
             let key = declaration.read_name().unwrap_or_default();
             if !is_parted || !names.any(|name| name == key) {
-                return Err(declaration.syntax(DECLARATION));
+                return Err(declaration.syntax_error(DECLARATION));
             }
-            let value = declaration.read_value("?xml").map_err(|_| declaration.syntax(DECLARATION))?;
+            let value = declaration.read_value("?xml").map_err(|_| declaration.syntax_error(DECLARATION))?;
             let is_good = match key {
-                "version" => value.text == "1.0",
-                "encoding" if !value.text.eq_ignore_ascii_case("utf-8") => {
-                    let fault = RequestFault::DeclaredEncoding { name: excerpt(&value.text) };
+                "version" => value.value == "1.0",
+                "encoding" if !value.value.eq_ignore_ascii_case("utf-8") => {
+                    let fault = RequestFault::DeclaredEncoding { name: excerpt(&value.value) };
                     return Err(self.error(value.offset, fault));
                 }
-                "standalone" => matches!(value.text.as_str(), "yes" | "no"),
+                "standalone" => matches!(value.value.as_str(), "yes" | "no"),
                 _ => true,
             };
             has_version |= key == "version";

@@ -37,7 +37,7 @@ pub fn read_request(
     xml: &[u8],
     universe: impl FnOnce(&Path) -> Result<Vec<u8>, UniverseError>,
 ) -> Result<DataRequest, RequestError> {
-    let mut reader = RequestReader { lexer: Lexer::new(xml)?, parts: RequestParts::default() };
+    let mut reader = RequestReader { lexer: Lexer::new(xml)?, request_parts: RequestParts::default() };
     let root = match reader.lexer.next_markup(None)? {
         Markup::Start(tag) if tag.name == "message" => tag,
         Markup::Start(tag) => {
@@ -49,12 +49,12 @@ pub fn read_request(
     if !matches!(reader.lexer.next_markup(None), Ok(Markup::Eof)) {
         return Err(reader.lexer.error_here(RequestFault::Trailing));
     }
-    reader.finish(root, priority, universe)
+    reader.finish_request(root, priority, universe)
 }
 
 struct RequestReader<'x> {
     lexer: Lexer<'x>,
-    parts: RequestParts,
+    request_parts: RequestParts,
 }
 
 /// The elements that were read so far.
@@ -75,8 +75,8 @@ enum Universe {
 
 #[derive(Default)]
 struct TimeRange {
-    since: Option<UnixNanos>,
-    until: Option<UnixNanos>,
+    first_ns: Option<UnixNanos>,
+    end_ns: Option<UnixNanos>,
 }
 
 impl RequestReader<'_> {
@@ -84,16 +84,16 @@ impl RequestReader<'_> {
     fn read_message(&mut self, root: StartTag<'_>) -> Result<u8, RequestError> {
         let head = self.lexer.read_attributes("message", ["type", "priority"])?;
         let [message_type, priority] = head.values;
-        let message_type = self.require(message_type, root, "message", "type", "3")?;
-        if message_type.text != "3" {
-            let text = excerpt(&message_type.text);
+        let message_type = self.require_value(message_type, root, "message", "type", "3")?;
+        if message_type.value != "3" {
+            let text = excerpt(&message_type.value);
             return Err(self.lexer.error(message_type.offset, RequestFault::MessageType { text }));
         }
-        let priority = self.require(priority, root, "message", "priority", "0")?;
-        let digit = match priority.text.as_bytes() {
+        let priority = self.require_value(priority, root, "message", "priority", "0")?;
+        let digit = match priority.value.as_bytes() {
             [digit @ b'0'..=b'9'] => digit - b'0',
             _ => {
-                let text = excerpt(&priority.text);
+                let text = excerpt(&priority.value);
                 return Err(self.lexer.error(priority.offset, RequestFault::Priority { text }));
             }
         };
@@ -110,51 +110,51 @@ impl RequestReader<'_> {
             |lexer: &Lexer<'_>, name| lexer.error(tag.offset, RequestFault::DoubledElement { name });
         match tag.name {
             "service" => {
-                if self.parts.has_service {
+                if self.request_parts.has_service {
                     return Err(doubled(&self.lexer, "service"));
                 }
                 let [name] = self.read_leaf("service", ["name"])?;
-                let name = self.require(name, tag, "service", "name", "DataAccess")?;
-                if name.text != "DataAccess" {
-                    let fault = RequestFault::Service { text: excerpt(&name.text) };
+                let name = self.require_value(name, tag, "service", "name", "DataAccess")?;
+                if name.value != "DataAccess" {
+                    let fault = RequestFault::Service { text: excerpt(&name.value) };
                     return Err(self.lexer.error(name.offset, fault));
                 }
-                self.parts.has_service = true;
+                self.request_parts.has_service = true;
             }
             "db_name" => {
-                if self.parts.dataset.is_some() {
+                if self.request_parts.dataset.is_some() {
                     return Err(doubled(&self.lexer, "db_name"));
                 }
                 let [value] = self.read_leaf("db_name", ["value"])?;
-                let value = self.require(value, tag, "db_name", "value", "TaqDaily")?;
-                self.parts.dataset = Some(self.check_name(value, &DATASET)?);
+                let value = self.require_value(value, tag, "db_name", "value", "TaqDaily")?;
+                self.request_parts.dataset = Some(self.check_name(value, &DATASET)?);
             }
             "universe_file" => {
                 self.check_universe(tag, "universe_file")?;
                 let [name, location] = self.read_leaf("universe_file", ["name", "location"])?;
-                let name = self.require(name, tag, "universe_file", "name", "symbols.txt")?;
-                let location = self.require(location, tag, "universe_file", "location", ".")?;
+                let name = self.require_value(name, tag, "universe_file", "name", "symbols.txt")?;
+                let location = self.require_value(location, tag, "universe_file", "location", ".")?;
                 let name = self.check_name(name, &FILE)?;
                 let path = Path::new(&self.check_name(location, &FOLDER)?).join(name);
-                self.parts.universe = Some(Universe::File(path, tag.offset));
+                self.request_parts.universe = Some(Universe::File(path, tag.offset));
             }
             "universe" => {
                 self.check_universe(tag, "universe")?;
-                self.parts.universe = Some(Universe::Symbols(self.read_universe(tag)?));
+                self.request_parts.universe = Some(Universe::Symbols(self.read_universe(tag)?));
             }
             "msg_types" => {
-                if self.parts.schemas.is_some() {
+                if self.request_parts.schemas.is_some() {
                     return Err(doubled(&self.lexer, "msg_types"));
                 }
                 let [value] = self.read_leaf("msg_types", ["value"])?;
-                let value = self.require(value, tag, "msg_types", "value", "Trade,BBO")?;
-                self.parts.schemas = Some(self.parse_schemas(&value)?);
+                let value = self.require_value(value, tag, "msg_types", "value", "Trade,BBO")?;
+                self.request_parts.schemas = Some(self.parse_schemas(&value)?);
             }
             "time_range" => {
-                if self.parts.range.is_some() {
+                if self.request_parts.range.is_some() {
                     return Err(doubled(&self.lexer, "time_range"));
                 }
-                self.parts.range = Some(self.read_range(tag)?);
+                self.request_parts.range = Some(self.read_range(tag)?);
             }
             _ => return Err(self.lexer.unknown_element(tag, "message", &CHILDREN)),
         }
@@ -163,7 +163,7 @@ impl RequestReader<'_> {
 
     /// Refuses a second universe, of the same or of the other form.
     fn check_universe(&self, tag: StartTag<'_>, name: &'static str) -> Result<(), RequestError> {
-        let fault = match (&self.parts.universe, name) {
+        let fault = match (&self.request_parts.universe, name) {
             (None, _) => return Ok(()),
             (Some(Universe::File(..)), "universe_file") | (Some(Universe::Symbols(_)), "universe") => {
                 RequestFault::DoubledElement { name }
@@ -194,18 +194,18 @@ impl RequestReader<'_> {
         let zone = match zone {
             None => RequestZone::UTC,
             Some(name) => {
-                RequestZone::by_name(&name.text).map_err(|fault| self.lexer.error(name.offset, fault))?
+                RequestZone::by_name(&name.value).map_err(|fault| self.lexer.error(name.offset, fault))?
             }
         };
         let parse = |value: Option<&AttributeValue>| match value {
             None => Ok(None),
             Some(value) => {
-                let time = zone.parse_time(&value.text);
+                let time = zone.parse_time(&value.value);
                 time.map(Some).map_err(|fault| self.lexer.error(value.offset, fault))
             }
         };
-        let range = TimeRange { since: parse(from.as_ref())?, until: parse(to.as_ref())? };
-        match (range.since, range.until) {
+        let range = TimeRange { first_ns: parse(from.as_ref())?, end_ns: parse(to.as_ref())? };
+        match (range.first_ns, range.end_ns) {
             (None, None) => Err(self.lexer.error(tag.offset, RequestFault::RangeEmpty)),
             (Some(since), Some(until)) if since > until => {
                 Err(self.lexer.error(tag.offset, RequestFault::RangeOrder))
@@ -216,7 +216,7 @@ impl RequestReader<'_> {
 
     fn parse_schemas(&self, value: &AttributeValue) -> Result<Vec<TickSchema>, RequestError> {
         let mut schemas = Vec::new();
-        for name in value.text.split(',') {
+        for name in value.value.split(',') {
             let name = name.trim_matches(' ');
             let Some(schema) = schema_of_message_type(name) else {
                 let hint = lexer::hint(name, &TickSchema::ALL.map(TickSchema::name));
@@ -244,7 +244,7 @@ impl RequestReader<'_> {
     }
 
     /// Returns the value of an attribute that must be there.
-    fn require(
+    fn require_value(
         &self,
         value: Option<AttributeValue>,
         tag: StartTag<'_>,
@@ -257,21 +257,21 @@ impl RequestReader<'_> {
     }
 
     fn check_name(&self, value: AttributeValue, rule: &NameRule) -> Result<String, RequestError> {
-        if rule.accepts(&value.text) {
-            return Ok(value.text);
+        if rule.accepts_name(&value.value) {
+            return Ok(value.value);
         }
-        let fault = RequestFault::Name { text: excerpt(&value.text), noun: rule.noun, form: rule.form };
+        let fault = RequestFault::Name { text: excerpt(&value.value), noun: rule.noun, form: rule.form };
         Err(self.lexer.error(value.offset, fault))
     }
 
     /// Checks that nothing is missing, and reads the universe file.
-    fn finish(
+    fn finish_request(
         self,
         root: StartTag<'_>,
         priority: u8,
         universe: impl FnOnce(&Path) -> Result<Vec<u8>, UniverseError>,
     ) -> Result<DataRequest, RequestError> {
-        let Self { lexer, parts } = self;
+        let Self { lexer, request_parts: parts } = self;
         let missing =
             |name, example| lexer.error(root.offset, RequestFault::MissingElement { name, example });
         if !parts.has_service {
@@ -288,7 +288,7 @@ impl RequestReader<'_> {
                 symbols.map_err(|error| lexer.error(offset, RequestFault::UniverseFile { path, error }))?
             }
         };
-        let TimeRange { since, until } = parts.range.unwrap_or_default();
+        let TimeRange { first_ns: since, end_ns: until } = parts.range.unwrap_or_default();
         Ok(DataRequest { dataset, symbols, schemas, since, until, priority })
     }
 }
@@ -303,7 +303,7 @@ struct NameRule {
 }
 
 impl NameRule {
-    fn accepts(&self, name: &str) -> bool {
+    fn accepts_name(&self, name: &str) -> bool {
         let is_path = name.contains('/') || matches!(name, "." | "..");
         (1..=self.bytes_max).contains(&name.len())
             && !name.contains(char::is_control)

@@ -31,9 +31,9 @@ impl RequestZone {
             }
             AmbiguousOffset::Gap { before, .. } => {
                 // By the old offset the time is at the change or after it.
-                let next = instant(before)?.as_nanosecond() + 1;
-                let next = Timestamp::from_nanosecond(next).map_err(|_| out_of_range())?;
-                let change = self.0.preceding(next).next().ok_or_else(out_of_range)?;
+                let next_ns = instant(before)?.as_nanosecond() + 1;
+                let next_time = Timestamp::from_nanosecond(next_ns).map_err(|_| out_of_range())?;
+                let change = self.0.preceding(next_time).next().ok_or_else(out_of_range)?;
                 let change = print_utc(change.timestamp());
                 Err(RequestFault::SkippedTime { text: text.to_owned(), zone: zone(), change })
             }

@@ -176,7 +176,7 @@ impl Charset {
     }
 
     fn push_page(self, bytes: &[u8], upper: &str, out: &mut String) -> Result<(), usize> {
-        let before = out.len();
+        let old_length = out.len();
         let upper: Vec<char> = upper.chars().collect();
         for (offset, byte) in bytes.iter().enumerate() {
             let c = match byte.checked_sub(0x80) {
@@ -184,7 +184,7 @@ impl Charset {
                 Some(n) => upper.get(usize::from(n)).copied().unwrap_or(NO_CHARACTER),
             };
             if c == NO_CHARACTER {
-                out.truncate(before);
+                out.truncate(old_length);
                 return Err(offset);
             }
             out.push(c);

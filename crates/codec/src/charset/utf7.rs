@@ -6,7 +6,7 @@
 /// Fails with the offset of a byte that is not ASCII, or of the `+` before encoded bytes that are no text. Then
 /// nothing is appended.
 pub(super) fn decode(bytes: &[u8], out: &mut String) -> Result<(), usize> {
-    let before = out.len();
+    let old_length = out.len();
     let mut offset = 0;
     while let Some(&byte) = bytes.get(offset) {
         let read = match byte {
@@ -18,7 +18,7 @@ pub(super) fn decode(bytes: &[u8], out: &mut String) -> Result<(), usize> {
             _ => None,
         };
         let Some(read) = read else {
-            out.truncate(before);
+            out.truncate(old_length);
             return Err(offset);
         };
         offset += read;

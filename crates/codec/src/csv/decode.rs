@@ -59,29 +59,29 @@ pub struct CsvRowDecoder {
     kernel: CsvKernel,
     row: RowValueSpans,
     /// Values of the layout's columns.
-    values: Vec<ColumnValue>,
+    column_values: Vec<ColumnValue>,
     /// Values of columns that only the file has: the index of the column's name, and where the text is.
     extra_spans: Vec<(u16, ValueSpan)>,
     header: CsvHeader,
     /// The day of the file, where times look for it.
     day: [ColumnValue; 1],
-    zones: Vec<CachedTimeZone>,
+    zone_caches: Vec<CachedTimeZone>,
     /// A row with the values after it whose quotes were doubled.
     extended_record: Vec<u8>,
     uses_extended_record: bool,
     /// Columns in the order in which they can be read.
-    order: Vec<u16>,
+    read_order: Vec<u16>,
 }
 
 /// The columns of the file.
 #[derive(Debug, Clone, Default)]
 struct CsvHeader {
-    names: Vec<String>,
+    column_names: Vec<String>,
     /// Column of the layout, by column of the file.
     layout_columns: Vec<Option<u16>>,
     /// Column of the file, by column of the layout.
     file_columns: Vec<Option<u16>>,
-    state: CsvHeaderState,
+    header_state: CsvHeaderState,
     /// The file has it, and not the layout alone.
     is_row: bool,
 }
@@ -108,17 +108,17 @@ impl CsvRowDecoder {
         let mut this = CsvRowDecoder {
             kernel: CsvKernel::best(),
             row: RowValueSpans { separator: layout.separator, ..RowValueSpans::default() },
-            values: vec![ColumnValue::None; columns.len()],
+            column_values: vec![ColumnValue::None; columns.len()],
             extra_spans: Vec::new(),
             header: CsvHeader::default(),
             day: [layout.day.map_or(ColumnValue::None, ColumnValue::Date)],
-            zones: layout.zones.clone(),
+            zone_caches: layout.zone_caches.clone(),
             extended_record: Vec::new(),
             uses_extended_record: false,
-            order,
+            read_order: order,
             layout,
         };
-        this.begin();
+        this.begin_file();
         this
     }
 
@@ -137,14 +137,14 @@ impl CsvRowDecoder {
     }
 
     /// Begins a file: forgets the header of the previous file.
-    pub fn begin(&mut self) {
+    pub fn begin_file(&mut self) {
         self.header = CsvHeader::default();
         self.row.separator = self.layout.separator;
         if !self.layout.header {
             let source_columns = self.layout.row.columns().iter().filter(|c| c.source() == c.name());
             let names = source_columns.map(|c| c.name().to_owned()).collect();
             _ = self.set_column_names(names);
-            (self.header.state, self.header.is_row) = (CsvHeaderState::Optional, false);
+            (self.header.header_state, self.header.is_row) = (CsvHeaderState::Optional, false);
         }
     }
 
@@ -156,12 +156,12 @@ impl CsvRowDecoder {
 
     /// Begins a source: forgets the order of the times in the previous source.
     pub fn begin_source(&mut self) {
-        self.zones.iter_mut().for_each(CachedTimeZone::begin_source);
+        self.zone_caches.iter_mut().for_each(CachedTimeZone::begin_source);
     }
 
     /// Takes over what another decoder of the same columns knew of the order of its source's times.
     pub fn resume_from(&mut self, before: &Self) {
-        CachedTimeZone::resume_all(&mut self.zones, &before.zones);
+        CachedTimeZone::resume_all(&mut self.zone_caches, &before.zone_caches);
     }
 
     /// Sets the file's name, which may contain its day.
@@ -172,18 +172,18 @@ impl CsvRowDecoder {
 
     /// Takes the header out of the first bytes of a file, for a decoder that begins further on.
     pub fn read_header(&mut self, head: &[u8]) {
-        self.begin();
+        self.begin_file();
         if !self.layout.header {
             if !head.is_empty() {
                 _ = self.next(head, 0, 0, true);
             }
-            if self.header.state == CsvHeaderState::Optional {
-                self.header.state = CsvHeaderState::Known;
+            if self.header.header_state == CsvHeaderState::Optional {
+                self.header.header_state = CsvHeaderState::Known;
             }
-        } else if self.header.state == CsvHeaderState::Awaited {
+        } else if self.header.header_state == CsvHeaderState::Awaited {
             _ = self.next(head, 0, 0, true);
-            if self.header.state == CsvHeaderState::Awaited {
-                self.header.state = CsvHeaderState::Bad;
+            if self.header.header_state == CsvHeaderState::Awaited {
+                self.header.header_state = CsvHeaderState::Bad;
             }
         }
     }
@@ -198,7 +198,7 @@ impl CsvRowDecoder {
                 &bytes[..row.end]
             }
             NextCsvRow::Message(row)
-                if row.content.is_err() && decoder.header.state == CsvHeaderState::Bad =>
+                if row.content.is_err() && decoder.header.header_state == CsvHeaderState::Bad =>
             {
                 &bytes[..row.end.min(BAD_START_BYTES)]
             }
@@ -211,7 +211,7 @@ impl CsvRowDecoder {
     #[inline]
     #[must_use]
     pub fn values(&self) -> &[ColumnValue] {
-        &self.values
+        &self.column_values
     }
 
     /// Returns name and text of each value in the last row whose column the layout does not name. They come in file
@@ -219,7 +219,7 @@ impl CsvRowDecoder {
     pub fn extra_values<'r>(&'r self, record: &'r [u8]) -> impl Iterator<Item = (&'r str, &'r [u8])> {
         self.extra_spans.iter().map(move |(i, span)| {
             let text = record.get(span.start as usize..span.end as usize).unwrap_or_default();
-            (self.header.names[usize::from(*i)].as_str(), text)
+            (self.header.column_names[usize::from(*i)].as_str(), text)
         })
     }
 
@@ -241,47 +241,50 @@ impl CsvRowDecoder {
     /// Returns the column names, in file order.
     #[must_use]
     pub fn names(&self) -> &[String] {
-        &self.header.names
+        &self.header.column_names
     }
 
     /// Returns name and text of each value in the last trailer.
     pub fn trailer<'r>(&'r self, record: &'r [u8]) -> impl Iterator<Item = (&'r str, &'r [u8])> {
-        let names = self.layout.trailer.as_ref().map_or(&[][..], |t| &t.columns);
-        names.iter().zip(&self.row.spans).map(|(name, span)| (name.as_str(), self.text(record, *span)))
+        let trailer_columns = self.layout.trailer.as_ref().map_or(&[][..], |t| &t.columns);
+        trailer_columns
+            .iter()
+            .zip(&self.row.spans)
+            .map(|(name, span)| (name.as_str(), self.value_text(record, *span)))
     }
 
     /// Reads the next part, at `buf[offset..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing
     /// follows. The answer depends only on the bytes from there on and on the header, never on where the buffer ends.
     pub fn next(&mut self, buf: &[u8], offset: usize, base: u64, eof: bool) -> NextCsvRow {
-        let most = self.layout.row_bytes_max;
-        let mut from = offset;
+        let length_max = self.layout.row_bytes_max;
+        let mut search_offset = offset;
         if base + offset as u64 == 0 {
             match self.preamble(buf, eof) {
-                Preamble::Until(end) => from = end,
+                Preamble::Until(end) => search_offset = end,
                 Preamble::More(need) => return NextCsvRow::Incomplete { from: 0, need },
                 Preamble::Bad { span, fault, end } => {
-                    self.header.state = CsvHeaderState::Bad;
-                    return row(span, end, Err(fault));
+                    self.header.header_state = CsvHeaderState::Bad;
+                    return row_outcome(span, end, Err(fault));
                 }
             }
         }
         loop {
             // Empty lines say nothing.
-            while from < buf.len() && matches!(buf[from], b'\n' | b'\r') {
-                from += 1;
+            while search_offset < buf.len() && matches!(buf[search_offset], b'\n' | b'\r') {
+                search_offset += 1;
             }
             // The start of the file is kept, for a mark at it to be known.
-            let keep_from = if base + offset as u64 == 0 { offset } else { from };
-            if from >= buf.len() {
+            let keep_from = if base + offset as u64 == 0 { offset } else { search_offset };
+            if search_offset >= buf.len() {
                 return if eof {
                     NextCsvRow::End
                 } else {
-                    NextCsvRow::Incomplete { from: keep_from, need: from + 1 }
+                    NextCsvRow::Incomplete { from: keep_from, need: search_offset + 1 }
                 };
             }
             // A file of padding alone is no file of this format.
-            if base + from as u64 > 0 {
-                match EndPadding::check(&buf[from..], eof) {
+            if base + search_offset as u64 > 0 {
+                match EndPadding::check(&buf[search_offset..], eof) {
                     EndPadding::No => {}
                     EndPadding::Is => return NextCsvRow::End,
                     EndPadding::Undecided => {
@@ -289,54 +292,58 @@ impl CsvRowDecoder {
                     }
                 }
             }
-            if Some(buf[from]) == self.layout.comment {
-                match memchr::memchr(b'\n', &buf[from..buf.len().min(from + most + 2)]) {
+            if Some(buf[search_offset]) == self.layout.comment {
+                match memchr::memchr(
+                    b'\n',
+                    &buf[search_offset..buf.len().min(search_offset + length_max + 2)],
+                ) {
                     Some(end) => {
-                        from += end + 1;
+                        search_offset += end + 1;
                         continue;
                     }
-                    None if buf.len() - from >= most + 2 => {
-                        let span = Span { start: from, end: from + most };
-                        let fault = CsvFault::numbers(CsvFaultCode::LongRow, most, most + 2);
-                        return row(span, span.end, Err(fault));
+                    None if buf.len() - search_offset >= length_max + 2 => {
+                        let span = Span { start: search_offset, end: search_offset + length_max };
+                        let fault = CsvFault::numbers(CsvFaultCode::LongRow, length_max, length_max + 2);
+                        return row_outcome(span, span.end, Err(fault));
                     }
-                    None if eof && has_bare_return(&buf[from..]) => {
+                    None if eof && has_bare_return(&buf[search_offset..]) => {
                         let fault = CsvFault::from_code(CsvFaultCode::BareReturn);
-                        let span = Span { start: from, end: buf.len() };
-                        return row(span, buf.len(), Err(fault));
+                        let span = Span { start: search_offset, end: buf.len() };
+                        return row_outcome(span, buf.len(), Err(fault));
                     }
                     None if eof => return NextCsvRow::End,
                     None => return NextCsvRow::Incomplete { from: keep_from, need: buf.len() + 1 },
                 }
             }
-            let (length, end) = match self.row.read(&self.layout, self.kernel, &buf[from..], eof) {
+            let (length, end) = match self.row.read_row(&self.layout, self.kernel, &buf[search_offset..], eof)
+            {
                 RowScanOutcome::Whole { length, end } => (length, end),
                 RowScanOutcome::Bad { fault, length, end } => {
-                    let span = Span { start: from, end: from + length };
-                    self.header.state = match self.header.state {
+                    let span = Span { start: search_offset, end: search_offset + length };
+                    self.header.header_state = match self.header.header_state {
                         CsvHeaderState::Awaited => CsvHeaderState::Bad,
                         CsvHeaderState::Optional => CsvHeaderState::Known,
                         state => state,
                     };
-                    return row(span, from + end, Err(fault));
+                    return row_outcome(span, search_offset + end, Err(fault));
                 }
                 RowScanOutcome::More => {
                     return NextCsvRow::Incomplete { from: keep_from, need: buf.len() + 1 };
                 }
             };
-            let span = Span { start: from, end: from + length };
-            return row(span, from + end, self.classify_row(span.slice(buf)));
+            let span = Span { start: search_offset, end: search_offset + length };
+            return row_outcome(span, search_offset + end, self.classify_row(span.slice(buf)));
         }
     }
 
     /// Puts the values of the current row where they can be read as UTF-8.
     #[inline]
     fn place_values(&mut self, raw: &[u8]) {
-        self.uses_extended_record = !self.row.text.is_empty();
+        self.uses_extended_record = !self.row.unquoted_text.is_empty();
         if self.uses_extended_record {
             self.extended_record.clear();
             self.extended_record.extend_from_slice(raw);
-            self.extended_record.extend_from_slice(&self.row.text);
+            self.extended_record.extend_from_slice(&self.row.unquoted_text);
             for span in self.row.spans.iter_mut().filter(|p| p.is_in_text) {
                 span.start += raw.len() as u32;
                 span.end += raw.len() as u32;
@@ -345,7 +352,7 @@ impl CsvRowDecoder {
         if let TextEncoding::Declared(charset) = self.layout.encoding
             && !raw.is_ascii()
         {
-            self.transcode(raw, charset);
+            self.transcode_values(raw, charset);
         }
     }
 
@@ -356,18 +363,18 @@ impl CsvRowDecoder {
 
     /// Reads the row that `input` begins with.
     pub(super) fn scan_row(&mut self, input: &[u8], eof: bool) -> RowScanOutcome {
-        self.row.read(&self.layout, self.kernel, input, eof)
+        self.row.read_row(&self.layout, self.kernel, input, eof)
     }
 
     /// Returns the values of the current row as names.
     fn row_names(&self, raw: &[u8]) -> Result<Vec<String>, CsvFault> {
-        let names = self.row.spans.iter().map(|p| {
-            let text = self.text(self.record(raw), *p);
+        let header_names = self.row.spans.iter().map(|p| {
+            let text = self.value_text(self.record(raw), *p);
             std::str::from_utf8(text)
                 .map(|t| t.trim().to_owned())
                 .map_err(|_| CsvFault::from_code(CsvFaultCode::NotUtf8))
         });
-        names.collect()
+        header_names.collect()
     }
 
     /// Returns the column names that this row gives if it is the header.
@@ -388,23 +395,28 @@ impl CsvRowDecoder {
 
     fn classify_row(&mut self, raw: &[u8]) -> Result<CsvRowKind, CsvFault> {
         self.place_values(raw);
-        if self.header.state == CsvHeaderState::Optional {
-            self.header.state = match self.names_columns(raw) {
+        if self.header.header_state == CsvHeaderState::Optional {
+            self.header.header_state = match self.names_columns(raw) {
                 true => CsvHeaderState::Awaited,
                 false => CsvHeaderState::Known,
             };
         }
-        if self.header.state == CsvHeaderState::Awaited {
+        if self.header.header_state == CsvHeaderState::Awaited {
             let names = self.row_names(raw).and_then(|names| self.set_column_names(names));
             if names.is_err() {
-                self.header.state = CsvHeaderState::Bad;
+                self.header.header_state = CsvHeaderState::Bad;
             }
             return names.map(|()| CsvRowKind::Header);
         }
         if let Some(trailer) = &self.layout.trailer
-            && self.row.spans.first().is_some_and(|p| self.text(self.record(raw), *p) == &trailer.first[..])
+            && self
+                .row
+                .spans
+                .first()
+                .is_some_and(|p| self.value_text(self.record(raw), *p) == &trailer.first_value[..])
         {
-            let text = trailer.count.map(|i| self.row.spans.get(i).map(|p| self.text(self.record(raw), *p)));
+            let text =
+                trailer.count.map(|i| self.row.spans.get(i).map(|p| self.value_text(self.record(raw), *p)));
             let count = match text {
                 None => None,
                 Some(text) => {
@@ -421,7 +433,7 @@ impl CsvRowDecoder {
 
     /// Puts values that are not ASCII after the row, as UTF-8.
     #[cold]
-    fn transcode(&mut self, raw: &[u8], charset: Charset) {
+    fn transcode_values(&mut self, raw: &[u8], charset: Charset) {
         if !self.uses_extended_record {
             self.extended_record.clear();
             self.extended_record.extend_from_slice(raw);
@@ -434,13 +446,13 @@ impl CsvRowDecoder {
             text.clear();
             // A value that is no text of the set stays as it is, which is not UTF-8.
             if !value.is_ascii() {
-                let start = self.extended_record.len();
+                let extension_start = self.extended_record.len();
                 match charset.decode(&value, &mut text) {
                     Ok(()) => self.extended_record.extend_from_slice(text.as_bytes()),
                     Err(_) => self.extended_record.push(0xff),
                 }
                 *p = ValueSpan {
-                    start: start as u32,
+                    start: extension_start as u32,
                     end: self.extended_record.len() as u32,
                     is_in_text: true,
                 };
@@ -457,7 +469,7 @@ impl CsvRowDecoder {
     /// Takes the names of the file's columns. Of several columns of one name the second is `name#2`.
     fn set_column_names(&mut self, names: Vec<String>) -> Result<(), CsvFault> {
         let columns = self.layout.row.columns();
-        let NumberedNames { names, doubled } = number_names(names)?;
+        let NumberedNames { names, repeated_names: doubled } = number_names(names)?;
         for (i, name) in doubled {
             let numbered = |c: &ColumnLayout| {
                 c.source().strip_prefix(&name).and_then(|rest| rest.strip_prefix('#')).is_some_and(is_number)
@@ -472,7 +484,7 @@ impl CsvRowDecoder {
             file_columns.iter().position(|file_column| *file_column == Some(i as u16)).map(|c| c as u16)
         };
         let layout_columns = (0..names.len()).map(column_at).collect();
-        let is_needed = |c: &ColumnLayout| c.required || c.expected;
+        let is_needed = |c: &ColumnLayout| c.required || c.is_expected;
         let missing_count = columns
             .iter()
             .zip(&file_columns)
@@ -486,19 +498,24 @@ impl CsvRowDecoder {
                 needed_count - missing_count,
             ));
         }
-        if !self.layout.needs.unmet(&names).is_empty() {
+        if !self.layout.column_needs.unmet(&names).is_empty() {
             return Err(CsvFault::from_code(CsvFaultCode::BadHeader));
         }
-        self.header =
-            CsvHeader { names, layout_columns, file_columns, state: CsvHeaderState::Known, is_row: true };
+        self.header = CsvHeader {
+            column_names: names,
+            layout_columns,
+            file_columns,
+            header_state: CsvHeaderState::Known,
+            is_row: true,
+        };
         Ok(())
     }
 
     fn values_of(&mut self, raw: &[u8]) -> Result<(), CsvFault> {
-        if self.header.state != CsvHeaderState::Known {
+        if self.header.header_state != CsvHeaderState::Known {
             return Err(CsvFault::from_code(CsvFaultCode::NoHeader));
         }
-        let (expected, actual) = (self.header.names.len(), self.row.spans.len());
+        let (expected, actual) = (self.header.column_names.len(), self.row.spans.len());
         if actual > expected || actual < expected && !self.layout.pad {
             return Err(CsvFault::numbers(CsvFaultCode::RaggedRow, expected, actual));
         }
@@ -512,15 +529,15 @@ impl CsvRowDecoder {
         };
         if !is_text {
             // A separator is ASCII, so the fault lies in one of the values.
-            let bad =
+            let value_fault =
                 self.row.spans.iter().position(|p| std::str::from_utf8(span_bytes(record, *p)).is_err());
             return Err(CsvFault {
-                value: bad.map(|i| i as u16),
+                value_index: value_fault.map(|i| i as u16),
                 ..CsvFault::from_code(CsvFaultCode::NotUtf8)
             });
         }
         let columns = self.layout.row.columns();
-        for &i in &self.order {
+        for &i in &self.read_order {
             let column = &columns[usize::from(i)];
             let file_column = self.header.file_columns[usize::from(i)];
             let span = file_column.and_then(|index| self.row.spans.get(usize::from(index)));
@@ -528,9 +545,9 @@ impl CsvRowDecoder {
                 None => ColumnValue::None,
                 Some(p) => {
                     let (start, end) = (p.start as usize, p.end as usize);
-                    let column_bytes = ColumnBytes { bytes: &record[start..end], start };
-                    let mut context = RecordContext { header: &self.day, zones: &mut self.zones };
-                    let value = read(column, column_bytes, &self.values, &mut context);
+                    let column_bytes = ColumnBytes { bytes: &record[start..end], record_offset: start };
+                    let mut context = RecordContext { header: &self.day, zone_caches: &mut self.zone_caches };
+                    let value = read(column, column_bytes, &self.column_values, &mut context);
                     value.map_err(|code| {
                         CsvFault::with_value(CsvFaultCode::Value(code), usize::from(file_column.unwrap_or(0)))
                     })?
@@ -542,7 +559,7 @@ impl CsvRowDecoder {
                     usize::from(file_column.unwrap_or(0)),
                 ));
             }
-            self.values[usize::from(i)] = value;
+            self.column_values[usize::from(i)] = value;
         }
         self.extra_spans.clear();
         let column_spans = self.row.spans.iter().zip(&self.header.layout_columns).enumerate();
@@ -555,17 +572,17 @@ impl CsvRowDecoder {
     }
 
     #[inline]
-    fn text<'r>(&self, record: &'r [u8], p: ValueSpan) -> &'r [u8] {
+    fn value_text<'r>(&self, record: &'r [u8], p: ValueSpan) -> &'r [u8] {
         span_bytes(record, p)
     }
 
     /// Describes a fault in a sentence that quotes the value.
     #[must_use]
     pub fn explain(&self, fault: &CsvFault, raw: &[u8]) -> String {
-        let CsvFault { code, value, expected, actual } = *fault;
+        let CsvFault { code, value_index: value, expected_count: expected, actual } = *fault;
         let name = |i: u16| {
-            let name = self.header.names.get(usize::from(i)).map_or("", String::as_str);
-            shortened(name)
+            let name = self.header.column_names.get(usize::from(i)).map_or("", String::as_str);
+            shorten_name(name)
         };
         match (code, value) {
             (CsvFaultCode::RaggedRow, _) => format!("{actual} values where there are {expected} columns"),
@@ -582,8 +599,8 @@ impl CsvRowDecoder {
             (CsvFaultCode::BadTrailer, _) => "the trailer's count is no number".to_owned(),
             (CsvFaultCode::BadHeader, Some(i)) => {
                 let span = self.row.spans.get(usize::from(i)).copied();
-                let name = span.map(|p| self.text(self.record(raw), p)).unwrap_or_default();
-                let name = shortened(&String::from_utf8_lossy(name.trim_ascii()));
+                let name = span.map(|p| self.value_text(self.record(raw), p)).unwrap_or_default();
+                let name = shorten_name(&String::from_utf8_lossy(name.trim_ascii()));
                 let column = i + 1;
                 format!(
                     "the header names column {column} twice, `{name}`: the layout may call the two `{name}#1` and `{name}#2`"
@@ -607,16 +624,18 @@ impl CsvRowDecoder {
                 format!("the {expected} lines before the header are longer than 64 KiB")
             }
             (CsvFaultCode::BadHeader, None) => {
-                let names: Vec<_> = self.row.spans.iter().map(|p| self.text(self.record(raw), *p)).collect();
+                let names: Vec<_> =
+                    self.row.spans.iter().map(|p| self.value_text(self.record(raw), *p)).collect();
                 let names = names.iter().map(|n| String::from_utf8_lossy(n).trim().to_owned()).collect();
                 let names = number_names(names).unwrap_or_default().names;
-                let lacks =
-                    |c: &&ColumnLayout| (c.required || c.expected) && column_of(&names, c.source()).is_none();
+                let lacks = |c: &&ColumnLayout| {
+                    (c.required || c.is_expected) && column_of(&names, c.source()).is_none()
+                };
                 let lacking: Vec<_> =
                     self.layout.row.columns().iter().filter(lacks).map(ColumnLayout::source).collect();
                 let present = quoted_names(names.iter().map(String::as_str));
                 if lacking.is_empty() {
-                    let unmet = self.layout.needs.unmet(&names);
+                    let unmet = self.layout.column_needs.unmet(&names);
                     let unmet: Vec<_> = unmet.into_iter().map(no_column).collect();
                     return format!("{}; the header has {present}", unmet.join("; "));
                 }
@@ -632,7 +651,7 @@ impl CsvRowDecoder {
             (CsvFaultCode::Value(code), i) => {
                 let i = i.unwrap_or(0);
                 // The values of the current row, if it is still this one.
-                let text = self.row.spans.get(usize::from(i)).map(|p| self.text(self.record(raw), *p));
+                let text = self.row.spans.get(usize::from(i)).map(|p| self.value_text(self.record(raw), *p));
                 let text = text.unwrap_or_default();
                 let cut = &text[..text.len().min(60)];
                 // A column of the file may be read in several ways.
@@ -649,7 +668,7 @@ impl CsvRowDecoder {
     }
 }
 
-fn row(span: Span, end: usize, content: Result<CsvRowKind, CsvFault>) -> NextCsvRow {
+fn row_outcome(span: Span, end: usize, content: Result<CsvRowKind, CsvFault>) -> NextCsvRow {
     NextCsvRow::Message(FramedLine { span, end, content })
 }
 
@@ -665,7 +684,7 @@ fn no_column(choice: &ColumnChoice) -> String {
 /// Returns names of columns for people: a few dozen at most, and of each the start.
 fn quoted_names<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     let count = names.len();
-    let name_list = names.take(NAMES_SHOWN_MAX).map(|name| format!("`{}`", shortened(name)));
+    let name_list = names.take(NAMES_SHOWN_MAX).map(|name| format!("`{}`", shorten_name(name)));
     let mut text = name_list.collect::<Vec<_>>().join(", ");
     if count > NAMES_SHOWN_MAX {
         text += &format!(" and {} more", count - NAMES_SHOWN_MAX);
@@ -680,7 +699,7 @@ const BAD_START_BYTES: usize = 16;
 const BARE_RETURN: &str = "a carriage return alone does not end a line: convert the line ends of the file to line feeds (tr '\\r' '\\n')";
 
 /// Returns the start of a name, which a header may make as long as a row: each bad row would repeat it.
-fn shortened(name: &str) -> String {
+fn shorten_name(name: &str) -> String {
     match name.char_indices().nth(NAME_CHARS_SHOWN_MAX) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name.to_owned(),
@@ -698,7 +717,7 @@ const NAME_CHARS_SHOWN_MAX: usize = 60;
 struct NumberedNames {
     names: Vec<String>,
     /// The columns whose name was there already, with that name.
-    doubled: Vec<(usize, String)>,
+    repeated_names: Vec<(usize, String)>,
 }
 
 /// Numbers the second and later of several equal names.
@@ -706,7 +725,7 @@ fn number_names(mut names: Vec<String>) -> Result<NumberedNames, CsvFault> {
     let unique_names: BTreeSet<String> = names.iter().cloned().collect();
     let mut doubled = Vec::new();
     if unique_names.len() == names.len() {
-        return Ok(NumberedNames { names, doubled });
+        return Ok(NumberedNames { names, repeated_names: doubled });
     }
     let mut counts = BTreeMap::<String, usize>::new();
     for (i, name) in names.iter_mut().enumerate().filter(|(_, name)| !name.is_empty()) {
@@ -721,7 +740,7 @@ fn number_names(mut names: Vec<String>) -> Result<NumberedNames, CsvFault> {
         }
         doubled.push((i, std::mem::replace(name, numbered)));
     }
-    Ok(NumberedNames { names, doubled })
+    Ok(NumberedNames { names, repeated_names: doubled })
 }
 
 /// Finds a column by its name; `name#1` is the first of several.

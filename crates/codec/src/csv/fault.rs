@@ -79,29 +79,29 @@ pub struct CsvFault {
     /// The code.
     pub code: CsvFaultCode,
     /// Which value of the row, from 0.
-    pub value: Option<u16>,
+    pub value_index: Option<u16>,
     /// Values, bytes or rows that there should be.
-    pub expected: u64,
+    pub expected_count: u64,
     /// Values, bytes or rows that there are.
     pub actual: u64,
 }
 
 impl CsvFault {
     pub(super) const fn from_code(code: CsvFaultCode) -> Self {
-        CsvFault { code, value: None, expected: 0, actual: 0 }
+        CsvFault { code, value_index: None, expected_count: 0, actual: 0 }
     }
 
     pub(super) const fn with_value(code: CsvFaultCode, value: usize) -> Self {
-        CsvFault { code, value: Some(value as u16), expected: 0, actual: 0 }
+        CsvFault { code, value_index: Some(value as u16), expected_count: 0, actual: 0 }
     }
 
     pub(super) const fn numbers(code: CsvFaultCode, expected: usize, actual: usize) -> Self {
-        CsvFault { code, value: None, expected: expected as u64, actual: actual as u64 }
+        CsvFault { code, value_index: None, expected_count: expected as u64, actual: actual as u64 }
     }
 
     /// Makes the fault of a trailer that states `stated` rows if the file has `actual` rows.
     #[must_use]
     pub const fn count(stated: u64, actual: u64) -> Self {
-        CsvFault { code: CsvFaultCode::RecordCount, value: None, expected: stated, actual }
+        CsvFault { code: CsvFaultCode::RecordCount, value_index: None, expected_count: stated, actual }
     }
 }

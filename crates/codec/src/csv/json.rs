@@ -38,13 +38,13 @@ pub fn decode_json(
         row_count: 0,
         header_due: layout.has_header(),
         writer: CsvJsonWriter {
-            lines: JsonLines::new(file_label),
+            json_lines: JsonLines::new(file_label),
             scratch: Vec::new(),
             summary: FixedDecodeSummary::default(),
         },
     };
     let bytes = decode_lines(InputBuffer::new(input, file_label), &mut decoder, out)?;
-    Ok(FixedDecodeSummary { bytes, errors: decoder.writer.lines.errors, ..decoder.writer.summary })
+    Ok(FixedDecodeSummary { bytes, errors: decoder.writer.json_lines.errors, ..decoder.writer.summary })
 }
 
 /// Reads rows, and writes their lines.
@@ -68,14 +68,14 @@ impl LineDecoder for CsvLineDecoder {
                     *header_due = false;
                 }
                 Ok(CsvRowKind::Row) => {
-                    writer.row(input, row.span, rows);
+                    writer.write_row(input, row.span, rows);
                     *row_count += 1;
                 }
                 Ok(CsvRowKind::Trailer(count)) => match count.filter(|stated| stated != row_count) {
                     Some(stated) => {
                         writer.fault(input, row.span, CsvFault::count(stated, *row_count), rows);
                     }
-                    None => writer.trailer(input, row.span, rows),
+                    None => writer.write_trailer(input, row.span, rows),
                 },
                 Err(fault) => {
                     writer.fault(input, row.span, fault, rows);
@@ -89,42 +89,42 @@ impl LineDecoder for CsvLineDecoder {
     }
 
     fn lines(&mut self) -> &mut JsonLines {
-        &mut self.writer.lines
+        &mut self.writer.json_lines
     }
 }
 
 /// The lines of one file.
 struct CsvJsonWriter {
-    lines: JsonLines,
+    json_lines: JsonLines,
     scratch: Vec<u8>,
     summary: FixedDecodeSummary,
 }
 
 impl CsvJsonWriter {
     fn header(&mut self, input: DecodeInput<'_>, span: Span, decoder: &CsvRowDecoder) {
-        self.lines.begin(input.file_offset(span.start));
-        self.lines.text.extend_from_slice(b",\"type\":\"header\",\"fields\":{\"columns\":[");
+        self.json_lines.begin(input.file_offset(span.start));
+        self.json_lines.pending_lines.extend_from_slice(b",\"type\":\"header\",\"fields\":{\"columns\":[");
         for (i, name) in decoder.names().iter().enumerate() {
             if i > 0 {
-                self.lines.text.push(b',');
+                self.json_lines.pending_lines.push(b',');
             }
-            string(&mut self.lines.text, name);
+            string(&mut self.json_lines.pending_lines, name);
         }
-        self.lines.text.extend_from_slice(b"]}}\n");
+        self.json_lines.pending_lines.extend_from_slice(b"]}}\n");
         self.summary.records += 1;
     }
 
-    fn row(&mut self, input: DecodeInput<'_>, span: Span, decoder: &CsvRowDecoder) {
+    fn write_row(&mut self, input: DecodeInput<'_>, span: Span, decoder: &CsvRowDecoder) {
         let bytes = decoder.record(span.slice(input.bytes));
-        self.lines.begin(input.file_offset(span.start));
-        let out = &mut self.lines.text;
+        self.json_lines.begin(input.file_offset(span.start));
+        let out = &mut self.json_lines.pending_lines;
         out.extend_from_slice(b",\"type\":\"row\",\"fields\":{");
         let mut comma = false;
         for (column, column_value) in decoder.layout().row.columns().iter().zip(decoder.values()) {
             if *column_value == ColumnValue::None || !column.is_output() {
                 continue;
             }
-            key(out, &mut comma, column.name());
+            write_key(out, &mut comma, column.name());
             match *column_value {
                 ColumnValue::Text { start, end } if !column.collapses_blanks() => {
                     value(out, &bytes[start as usize..end as usize]);
@@ -144,21 +144,21 @@ impl CsvJsonWriter {
             }
         }
         for (name, text) in decoder.extra_values(bytes) {
-            key(out, &mut comma, name);
+            write_key(out, &mut comma, name);
             value(out, text);
         }
         out.extend_from_slice(b"}}\n");
         self.summary.records += 1;
     }
 
-    fn trailer(&mut self, input: DecodeInput<'_>, span: Span, decoder: &CsvRowDecoder) {
+    fn write_trailer(&mut self, input: DecodeInput<'_>, span: Span, decoder: &CsvRowDecoder) {
         let bytes = decoder.record(span.slice(input.bytes));
-        self.lines.begin(input.file_offset(span.start));
-        let out = &mut self.lines.text;
+        self.json_lines.begin(input.file_offset(span.start));
+        let out = &mut self.json_lines.pending_lines;
         out.extend_from_slice(b",\"type\":\"trailer\",\"fields\":{");
         let mut comma = false;
         for (name, text) in decoder.trailer(bytes) {
-            key(out, &mut comma, name);
+            write_key(out, &mut comma, name);
             value(out, text);
         }
         out.extend_from_slice(b"}}\n");
@@ -167,11 +167,11 @@ impl CsvJsonWriter {
 
     fn fault(&mut self, input: DecodeInput<'_>, span: Span, fault: CsvFault, decoder: &CsvRowDecoder) {
         let message = decoder.explain(&fault, span.slice(input.bytes));
-        self.lines.fault(input.file_offset(span.start), span.len(), fault.code.as_str(), &message);
+        self.json_lines.fault(input.file_offset(span.start), span.len(), fault.code.as_str(), &message);
     }
 }
 
-fn key(out: &mut Vec<u8>, comma: &mut bool, name: &str) {
+fn write_key(out: &mut Vec<u8>, comma: &mut bool, name: &str) {
     if *comma {
         out.push(b',');
     }

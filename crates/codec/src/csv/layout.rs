@@ -19,7 +19,7 @@ pub struct CsvLayout {
     /// The layout names its separator: a file must not state another.
     pub(crate) states_separator: bool,
     /// Lines at the start of the file that say nothing.
-    pub(crate) skip: usize,
+    pub(crate) lines_skipped: usize,
     /// The header is the first line that has all columns.
     pub(crate) finds_header: bool,
     pub(crate) quote: Option<u8>,
@@ -33,17 +33,17 @@ pub struct CsvLayout {
     pub(crate) trailer: Option<CsvTrailerLayout>,
     /// The columns as the layout describes them.
     pub(crate) row: RecordLayout,
-    pub(crate) zones: Vec<CachedTimeZone>,
+    pub(crate) zone_caches: Vec<CachedTimeZone>,
     /// The zone of the layout, among them.
-    pub(crate) zone: Option<u16>,
+    pub(crate) default_zone: Option<u16>,
     /// Further columns, of which a header must have some.
-    pub(crate) needs: ColumnNeeds,
+    pub(crate) column_needs: ColumnNeeds,
 }
 
 /// How the last row is known, and where in it is how many rows there are.
 #[derive(Debug, Clone)]
 pub(crate) struct CsvTrailerLayout {
-    pub first: Vec<u8>,
+    pub first_value: Vec<u8>,
     /// From 0.
     pub count: Option<usize>,
     /// Its values have names of their own.
@@ -171,13 +171,13 @@ impl CsvLayout {
     /// Fails if the text is no layout; the error has the line.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let error_at = |offset: usize, reason: String| {
-            let before = text.as_bytes().get(..offset).unwrap_or_default();
-            let line = 1 + before.iter().filter(|b| **b == b'\n').count();
+            let text_before = text.as_bytes().get(..offset).unwrap_or_default();
+            let line = 1 + text_before.iter().filter(|b| **b == b'\n').count();
             Error::Layout { origin: origin.to_owned(), line, reason }
         };
         let parsed: Result<CsvLayoutConfig, _> = toml::from_str(text);
         let parsed = parsed.map_err(|e| error_at(e.span().map_or(0, |s| s.start), e.message().to_owned()))?;
-        build(parsed).map_err(|(offset, reason)| error_at(offset, reason))
+        build_layout(parsed).map_err(|(offset, reason)| error_at(offset, reason))
     }
 
     /// Looks up a shipped layout by name and returns its text.
@@ -225,7 +225,7 @@ impl CsvLayout {
     /// Sets the choices of columns; a header must have a column of each choice. A decoder refuses other headers.
     #[must_use]
     pub fn with_needs(mut self, needs: ColumnNeeds) -> Self {
-        self.needs = needs;
+        self.column_needs = needs;
         self
     }
 
@@ -249,7 +249,7 @@ impl CsvLayout {
     /// Returns whether the time in any column depends on earlier times in the source.
     #[must_use]
     pub fn needs_order(&self) -> bool {
-        self.zones.iter().any(|zone| zone.ambiguous() == AmbiguousTimes::ByOrder)
+        self.zone_caches.iter().any(|zone| zone.ambiguous() == AmbiguousTimes::ByOrder)
     }
 
     /// Returns the maximum length of a row, in bytes.
@@ -261,7 +261,7 @@ impl CsvLayout {
     /// Sets the choice for local times that occur twice or never.
     #[must_use]
     pub fn with_ambiguous(mut self, ambiguous: AmbiguousTimes) -> Self {
-        self.row.set_ambiguous(ambiguous, &mut self.zones);
+        self.row.set_ambiguous(ambiguous, &mut self.zone_caches);
         self
     }
 
@@ -273,7 +273,8 @@ impl CsvLayout {
     pub fn with_time_column(&self, name: &str, source: &str, form: &str) -> Result<Self, String> {
         let mut this = self.clone();
         if this.row.find(name).is_none() {
-            let column = ColumnLayout::time_column(name, source, form, &mut this.zones, self.zone)?;
+            let column =
+                ColumnLayout::time_column(name, source, form, &mut this.zone_caches, self.default_zone)?;
             this.row.push(column);
         }
         Ok(this)
@@ -283,8 +284,8 @@ impl CsvLayout {
     #[must_use]
     pub fn head_bytes(&self) -> usize {
         // Comments may precede a header.
-        let before = if self.skip > 0 || self.finds_header { PREAMBLE_BYTES_MAX } else { 0 };
-        before + 2 * self.row_bytes_max
+        let preamble_max = if self.lines_skipped > 0 || self.finds_header { PREAMBLE_BYTES_MAX } else { 0 };
+        preamble_max + 2 * self.row_bytes_max
     }
 
     /// Finds the day in a file name: the last `YYYYMMDD`, `YYYY-MM-DD` or `YYYY_MM_DD` in it that is a valid day.
@@ -303,7 +304,7 @@ impl CsvLayout {
     }
 }
 
-fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
+fn build_layout(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
     let fail = |offset: usize, reason: String| Err((offset, reason));
     let states_separator = text.separator.is_some();
     let (header, finds_header) = match &text.header {
@@ -380,7 +381,11 @@ fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
                     }
                 },
             };
-            Some(CsvTrailerLayout { first: trailer.first.into_bytes(), count, columns: trailer.columns })
+            Some(CsvTrailerLayout {
+                first_value: trailer.first.into_bytes(),
+                count,
+                columns: trailer.columns,
+            })
         }
     };
     if !header && text.column.is_empty() {
@@ -404,7 +409,7 @@ fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
         title: text.title,
         separator,
         states_separator,
-        skip,
+        lines_skipped: skip,
         finds_header,
         quote,
         comment,
@@ -415,9 +420,9 @@ fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
         day,
         trailer,
         row: row.with_name("row"),
-        zones,
-        zone,
-        needs: ColumnNeeds::default(),
+        zone_caches: zones,
+        default_zone: zone,
+        column_needs: ColumnNeeds::default(),
     })
 }
 

@@ -22,9 +22,13 @@ const HEADER_LINES_MAX: usize = 1_000;
 
 /// Returns the first line of a file if it states the separator; otherwise an empty slice.
 pub(super) fn separator_line(bytes: &[u8]) -> &[u8] {
-    let start = if bytes.starts_with(MARK) { MARK.len() } else { 0 };
-    let end = line_end(bytes, start).unwrap_or(bytes.len());
-    if stated_separator(&bytes[start..end]).is_some() { &bytes[..end] } else { &[] }
+    let text_start = if bytes.starts_with(MARK) { MARK.len() } else { 0 };
+    let line_end_offset = line_end(bytes, text_start).unwrap_or(bytes.len());
+    if stated_separator(&bytes[text_start..line_end_offset]).is_some() {
+        &bytes[..line_end_offset]
+    } else {
+        &[]
+    }
 }
 
 impl CsvRowDecoder {
@@ -36,7 +40,7 @@ impl CsvRowDecoder {
             ForeignCheck::Needs(bytes) => return Preamble::More(bytes),
             ForeignCheck::Is(input) => {
                 let window = &buf[..buf.len().min(layout.row_bytes_max)];
-                let end = match line_end(window, 0) {
+                let preamble_line_end = match line_end(window, 0) {
                     Some(end) => end,
                     None if !eof && window.len() < layout.row_bytes_max => {
                         return Preamble::More(buf.len() + 1);
@@ -44,37 +48,42 @@ impl CsvRowDecoder {
                     None => window.len(),
                 };
                 let fault = CsvFault::from_code(input.into());
-                return Preamble::Bad { span: Span { start: 0, end }, fault, end };
+                return Preamble::Bad {
+                    span: Span { start: 0, end: preamble_line_end },
+                    fault,
+                    end: preamble_line_end,
+                };
             }
         }
-        let start = match buf {
+        let header_start = match buf {
             [0xef, 0xbb, 0xbf, ..] => 3,
             [] | [0xef] | [0xef, 0xbb] if !eof => return Preamble::More(3),
             _ => 0,
         };
-        let mut from = start;
-        let rest = &buf[start..];
-        let might_state = rest.len() < SEPARATOR_LINE_BYTES_MAX && line_end(rest, 0).is_none();
+        let mut line_start = header_start;
+        let header_bytes = &buf[header_start..];
+        let might_state =
+            header_bytes.len() < SEPARATOR_LINE_BYTES_MAX && line_end(header_bytes, 0).is_none();
         let begins = SEPARATOR_WORDS.iter().any(|w| {
-            let n = w.len().min(rest.len());
-            rest[..n].eq_ignore_ascii_case(&w[..n])
+            let n = w.len().min(header_bytes.len());
+            header_bytes[..n].eq_ignore_ascii_case(&w[..n])
         });
         if begins && might_state && !eof {
             return Preamble::More(buf.len() + 1);
         }
-        let first_line = &buf[start..line_end(buf, start).unwrap_or(buf.len())];
+        let first_line = &buf[header_start..line_end(buf, header_start).unwrap_or(buf.len())];
         if let Some(stated) = stated_separator(first_line) {
-            from = start + first_line.len();
+            line_start = header_start + first_line.len();
             if layout.states_separator && stated != layout.separator {
-                let span = Span { start, end: from };
+                let span = Span { start: header_start, end: line_start };
                 let (expected, actual) = (usize::from(layout.separator), usize::from(stated));
                 let fault = CsvFault::numbers(CsvFaultCode::BadSeparator, expected, actual);
-                return Preamble::Bad { span, fault, end: from };
+                return Preamble::Bad { span, fault, end: line_start };
             }
             self.set_separator(stated);
         }
-        let mut line = start;
-        for _ in 0..layout.skip {
+        let mut line = header_start;
+        for _ in 0..layout.lines_skipped {
             match line_end(buf, line) {
                 Some(end) => line = end,
                 None if eof && has_bare_return(&buf[line..]) => {
@@ -83,17 +92,19 @@ impl CsvRowDecoder {
                     return Preamble::Bad { span, fault, end: buf.len() };
                 }
                 None if eof => return Preamble::Until(buf.len()),
-                None if buf.len() - start < PREAMBLE_BYTES_MAX => return Preamble::More(buf.len() + 1),
+                None if buf.len() - header_start < PREAMBLE_BYTES_MAX => {
+                    return Preamble::More(buf.len() + 1);
+                }
                 None => line = buf.len(),
             }
-            if line - start > PREAMBLE_BYTES_MAX {
-                let span = Span { start, end: start + PREAMBLE_BYTES_MAX };
-                let fault = CsvFault::numbers(CsvFaultCode::HeaderNotFound, layout.skip, 0);
+            if line - header_start > PREAMBLE_BYTES_MAX {
+                let span = Span { start: header_start, end: header_start + PREAMBLE_BYTES_MAX };
+                let fault = CsvFault::numbers(CsvFaultCode::HeaderNotFound, layout.lines_skipped, 0);
                 return Preamble::Bad { span, fault, end: span.end };
             }
         }
-        from = from.max(line);
-        if layout.finds_header { self.find_header(buf, from, eof) } else { Preamble::Until(from) }
+        line_start = line_start.max(line);
+        if layout.finds_header { self.find_header(buf, line_start, eof) } else { Preamble::Until(line_start) }
     }
 
     /// Finds the first line from `from` on that has all columns of the layout.
@@ -124,8 +135,8 @@ impl CsvRowDecoder {
                 None => buf.len(),
             };
         }
-        let ended = lines >= HEADER_LINES_MAX || offset - from >= PREAMBLE_BYTES_MAX;
-        if !ended && !eof {
+        let is_past_header = lines >= HEADER_LINES_MAX || offset - from >= PREAMBLE_BYTES_MAX;
+        if !is_past_header && !eof {
             return Preamble::More(buf.len() + 1);
         }
         if lines == 0 {

@@ -43,19 +43,25 @@ impl CsvKernel {
 
     /// Appends the values that separators end, up to the first line feed or quote.
     #[inline]
-    pub(super) fn scan(self, bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<ValueSpan>) -> ScanStop {
+    pub(super) fn scan_row(
+        self,
+        bytes: &[u8],
+        separator: u8,
+        quote: u8,
+        out: &mut Vec<ValueSpan>,
+    ) -> ScanStop {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-            CsvInstructionSet::Avx2 => unsafe { avx2(bytes, separator, quote, out) },
-            CsvInstructionSet::Portable => portable(bytes, separator, quote, out),
+            CsvInstructionSet::Avx2 => unsafe { scan_avx2(bytes, separator, quote, out) },
+            CsvInstructionSet::Portable => scan_portable(bytes, separator, quote, out),
         }
     }
 }
 
 /// Appends the values that the separators of one step end; `start` is the start of the first value.
 #[inline(always)]
-fn step(
+fn append_step(
     mut separators: u64,
     stops: u64,
     base: usize,
@@ -65,24 +71,24 @@ fn step(
     // Only what is before the first stop.
     separators &= stops.wrapping_sub(1) & !stops;
     while separators != 0 {
-        let end = base as u32 + separators.trailing_zeros();
-        out.push(ValueSpan { start: *start, end, is_in_text: false });
-        *start = end + 1;
+        let value_end = base as u32 + separators.trailing_zeros();
+        out.push(ValueSpan { start: *start, end: value_end, is_in_text: false });
+        *start = value_end + 1;
         separators &= separators - 1;
     }
     (stops != 0).then(|| base + stops.trailing_zeros() as usize)
 }
 
 #[inline]
-fn stop(bytes: &[u8], offset: usize) -> ScanStop {
+fn scan_stop(bytes: &[u8], offset: usize) -> ScanStop {
     if bytes[offset] == b'\n' { ScanStop::LineEnd(offset) } else { ScanStop::Quote }
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const LOW7: u64 = 0x7f7f_7f7f_7f7f_7f7f;
 
-fn portable(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<ValueSpan>) -> ScanStop {
-    let mut start = 0;
+fn scan_portable(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<ValueSpan>) -> ScanStop {
+    let mut value_start = 0;
     for (i, word) in bytes.chunks(8).enumerate() {
         let mut padded = [0; 8];
         padded[..word.len()].copy_from_slice(word);
@@ -94,8 +100,10 @@ fn portable(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<ValueSpan>) ->
             let zero = !(((x & LOW7) + LOW7) | x | LOW7);
             (zero >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56 & valid
         };
-        if let Some(offset) = step(are(separator), are(b'\n') | are(quote), 8 * i, &mut start, out) {
-            return stop(bytes, offset);
+        if let Some(offset) =
+            append_step(are(separator), are(b'\n') | are(quote), 8 * i, &mut value_start, out)
+        {
+            return scan_stop(bytes, offset);
         }
     }
     ScanStop::End
@@ -108,11 +116,11 @@ fn portable(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<ValueSpan>) ->
 /// - The processor has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
-unsafe fn avx2(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<ValueSpan>) -> ScanStop {
+unsafe fn scan_avx2(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<ValueSpan>) -> ScanStop {
     use std::arch::x86_64::*;
     let (separator, quote) = (_mm256_set1_epi8(separator as i8), _mm256_set1_epi8(quote as i8));
     let feed = _mm256_set1_epi8(b'\n' as i8);
-    let mut start = 0;
+    let mut value_start = 0;
     for (i, chunk) in bytes.chunks(32).enumerate() {
         let mut padded = [0; 32];
         let block: &[u8; 32] = match chunk.try_into() {
@@ -129,8 +137,8 @@ unsafe fn avx2(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<ValueSpan>)
         let separators = _mm256_movemask_epi8(_mm256_cmpeq_epi8(x, separator)) as u32 & valid;
         let stops = _mm256_or_si256(_mm256_cmpeq_epi8(x, feed), _mm256_cmpeq_epi8(x, quote));
         let stops = _mm256_movemask_epi8(stops) as u32 & valid;
-        if let Some(offset) = step(separators.into(), stops.into(), 32 * i, &mut start, out) {
-            return stop(bytes, offset);
+        if let Some(offset) = append_step(separators.into(), stops.into(), 32 * i, &mut value_start, out) {
+            return scan_stop(bytes, offset);
         }
     }
     ScanStop::End
@@ -156,7 +164,7 @@ mod tests {
             let end = stop_offset.map_or(ScanStop::End, |offset| if bytes[offset] == b'\n' { ScanStop::LineEnd(offset) } else { ScanStop::Quote });
             for kernel in [CsvKernel::best(), CsvKernel::PORTABLE] {
                 let mut actual = Vec::new();
-                prop_assert_eq!(kernel.scan(bytes, b',', quote, &mut actual), end);
+                prop_assert_eq!(kernel.scan_row(bytes, b',', quote, &mut actual), end);
                 prop_assert_eq!(&actual, &expected);
             }
         }

@@ -36,9 +36,9 @@ impl<'a> ObjectMember<'a> {
 
 /// The members of an object in the order of the text.
 pub(super) struct ObjectMembers<'a> {
-    few: [ObjectMember<'a>; FEW],
+    first_members: [ObjectMember<'a>; FEW],
     n: usize,
-    more: Vec<ObjectMember<'a>>,
+    more_members: Vec<ObjectMember<'a>>,
 }
 
 impl<'a> ObjectMembers<'a> {
@@ -47,9 +47,9 @@ impl<'a> ObjectMembers<'a> {
     pub fn from_text(text: &'a str) -> Result<Self, LineFault> {
         let mut de = serde_json::Deserializer::from_str(text);
         let mut members = ObjectMembers {
-            few: [ObjectMember { key: "", value: "", is_used: false }; FEW],
+            first_members: [ObjectMember { key: "", value: "", is_used: false }; FEW],
             n: 0,
-            more: Vec::new(),
+            more_members: Vec::new(),
         };
         de.deserialize_map(MemberCollector(&mut members)).map_err(|e| LineFault::json(&e))?;
         de.end().map_err(|e| LineFault::json(&e))?;
@@ -58,12 +58,12 @@ impl<'a> ObjectMembers<'a> {
 
     #[inline]
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut ObjectMember<'a>> {
-        self.few[..self.n].iter_mut().chain(&mut self.more)
+        self.first_members[..self.n].iter_mut().chain(&mut self.more_members)
     }
 
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &ObjectMember<'a>> {
-        self.few[..self.n].iter().chain(&self.more)
+        self.first_members[..self.n].iter().chain(&self.more_members)
     }
 
     /// Looks up the value of the member `name`.
@@ -73,11 +73,11 @@ impl<'a> ObjectMembers<'a> {
 
     /// Returns a name that appears twice among the members that nobody has read. Reading a member already detects its
     /// duplicates.
-    pub fn duplicate(&self) -> Option<Cow<'a, str>> {
-        let left = || self.iter().filter(|m| !m.is_used);
+    pub fn duplicate_name(&self) -> Option<Cow<'a, str>> {
+        let unused_members = || self.iter().filter(|m| !m.is_used);
         // Most lines have none or one: no list is made for them.
-        left().nth(1)?;
-        let mut names: Vec<_> = left().map(ObjectMember::name).collect();
+        unused_members().nth(1)?;
+        let mut names: Vec<_> = unused_members().map(ObjectMember::name).collect();
         names.sort_unstable();
         names.windows(2).find(|w| w[0] == w[1]).map(|w| w[0].clone())
     }
@@ -101,16 +101,16 @@ impl<'de> Visitor<'de> for MemberCollector<'_, 'de> {
             if key.as_bytes().contains(&b'\\') && serde_json::from_str::<String>(key).is_err() {
                 return Err(serde::de::Error::custom("a key is not text"));
             }
-            if matches!(value.as_bytes()[0], b'[' | b'{') && depth(value) > DEPTH_MAX {
+            if matches!(value.as_bytes()[0], b'[' | b'{') && nesting_depth(value) > DEPTH_MAX {
                 return Err(serde::de::Error::custom("nested too deeply"));
             }
             let member = ObjectMember { key: &key[1..key.len() - 1], value, is_used: false };
-            match members.few.get_mut(members.n) {
+            match members.first_members.get_mut(members.n) {
                 Some(slot) => {
                     *slot = member;
                     members.n += 1;
                 }
-                None => members.more.push(member),
+                None => members.more_members.push(member),
             }
         }
         Ok(())
@@ -118,7 +118,7 @@ impl<'de> Visitor<'de> for MemberCollector<'_, 'de> {
 }
 
 /// Computes the deepest nesting in `json`, which must be valid.
-pub(super) fn depth(json: &str) -> usize {
+pub(super) fn nesting_depth(json: &str) -> usize {
     let (mut depth, mut deepest, mut text, mut escaped) = (0usize, 0, false, false);
     for b in json.bytes() {
         match b {

@@ -115,7 +115,7 @@ pub fn parse_full<'a>(line: &'a [u8], arena: &mut Vec<u8>) -> Result<ParsedEvent
     if line.len() > FULL_LINE_BYTES_MAX {
         return Err(LineFault::new("too_large", None, "line longer than 48 MiB"));
     }
-    parse(line, &mut FillById { ids: None }, arena, ParseMode::Full)
+    parse(line, &mut FillById { id_members: None }, arena, ParseMode::Full)
 }
 
 #[derive(Clone, Copy)]
@@ -126,14 +126,14 @@ enum ParseMode<'o> {
 
 /// How interned fields are filled.
 trait InternedFieldFiller<'a> {
-    fn begin(&mut self, ids: Option<&'a str>) -> Result<(), LineFault>;
-    fn sym(
+    fn begin_ids(&mut self, ids: Option<&'a str>) -> Result<(), LineFault>;
+    fn set_sym(
         &mut self,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
         json: &'a str,
     ) -> Result<(), LineFault>;
-    fn syms(
+    fn set_syms(
         &mut self,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
@@ -144,24 +144,24 @@ trait InternedFieldFiller<'a> {
 struct FillByName<'n, N>(&'n mut N);
 
 impl<'a, N: NameResolver> InternedFieldFiller<'a> for FillByName<'_, N> {
-    fn begin(&mut self, _ids: Option<&'a str>) -> Result<(), LineFault> {
+    fn begin_ids(&mut self, _ids: Option<&'a str>) -> Result<(), LineFault> {
         Ok(())
     }
 
     #[inline]
-    fn sym(
+    fn set_sym(
         &mut self,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
         json: &'a str,
     ) -> Result<(), LineFault> {
-        let name = text(json).ok_or_else(|| wrong(spec, "a name is text"))?;
+        let name = text(json).ok_or_else(|| wrong_value(spec, "a name is text"))?;
         event
             .set_text(spec, name.as_bytes(), self.0)
             .map_err(|r| LineFault::from_refusal(spec.field.name(), r))
     }
 
-    fn syms(
+    fn set_syms(
         &mut self,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
@@ -170,7 +170,7 @@ impl<'a, N: NameResolver> InternedFieldFiller<'a> for FillByName<'_, N> {
         let list: Vec<Cow<'_, str>> = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(json)
             .ok()
             .and_then(|list| list.into_iter().map(|j| text(j.get())).collect())
-            .ok_or_else(|| wrong(spec, "a list of names is needed"))?;
+            .ok_or_else(|| wrong_value(spec, "a list of names is needed"))?;
         event
             .set_names(spec, list.iter().map(|n| n.as_bytes()), self.0)
             .map_err(|r| LineFault::from_refusal(spec.field.name(), r))
@@ -178,23 +178,23 @@ impl<'a, N: NameResolver> InternedFieldFiller<'a> for FillByName<'_, N> {
 }
 
 struct FillById<'a> {
-    ids: Option<ObjectMembers<'a>>,
+    id_members: Option<ObjectMembers<'a>>,
 }
 
 impl<'a> FillById<'a> {
     fn id(&self, spec: &EventFieldSpec) -> Result<&'a str, LineFault> {
-        let id = self.ids.as_ref().and_then(|ids| ids.get(spec.field.name()));
+        let id = self.id_members.as_ref().and_then(|ids| ids.get(spec.field.name()));
         id.ok_or_else(|| LineFault::new("missing", Some(spec.field.name()), "no id of it in ids"))
     }
 }
 
 impl<'a> InternedFieldFiller<'a> for FillById<'a> {
-    fn begin(&mut self, ids: Option<&'a str>) -> Result<(), LineFault> {
-        self.ids = ids.map(ObjectMembers::from_text).transpose()?;
+    fn begin_ids(&mut self, ids: Option<&'a str>) -> Result<(), LineFault> {
+        self.id_members = ids.map(ObjectMembers::from_text).transpose()?;
         Ok(())
     }
 
-    fn sym(
+    fn set_sym(
         &mut self,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
@@ -203,11 +203,11 @@ impl<'a> InternedFieldFiller<'a> for FillById<'a> {
         let dict = spec.slot.dict().expect("called for slots of one name");
         let max = if dict == NameKind::Venue { u64::from(u16::MAX) } else { u64::from(u32::MAX) };
         let id = self.id(spec)?.parse::<u64>().ok().filter(|id| (1..=max).contains(id));
-        let id = id.ok_or_else(|| wrong(spec, "its id in ids is no id"))? as u32;
+        let id = id.ok_or_else(|| wrong_value(spec, "its id in ids is no id"))? as u32;
         event.set(spec, EventValue::Sym(dict, id)).map_err(|r| LineFault::from_refusal(spec.field.name(), r))
     }
 
-    fn syms(
+    fn set_syms(
         &mut self,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
@@ -215,7 +215,7 @@ impl<'a> InternedFieldFiller<'a> for FillById<'a> {
     ) -> Result<(), LineFault> {
         let FieldLayout::Syms { dict } = spec.slot else { unreachable!("called for Slot::Syms") };
         let ids: Vec<u32> = serde_json::from_str(self.id(spec)?)
-            .map_err(|_| wrong(spec, "its ids in ids are no list of ids"))?;
+            .map_err(|_| wrong_value(spec, "its ids in ids are no list of ids"))?;
         let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
         event
             .set(spec, EventValue::Syms(dict, &bytes))
@@ -235,17 +235,17 @@ struct CommonMembers<'a> {
     kind: Option<&'a str>,
     src_seq: Option<&'a str>,
     ts_recv: Option<&'a str>,
-    ext: Option<&'a str>,
+    extension_json: Option<&'a str>,
     src: Option<&'a str>,
     flags: Option<&'a str>,
-    ids: Option<&'a str>,
-    raw: Option<&'a str>,
+    ids_json: Option<&'a str>,
+    raw_json: Option<&'a str>,
     position: Option<&'a str>,
 }
 
 impl<'a> CommonMembers<'a> {
     #[inline]
-    fn slot(&mut self, name: &str, full: bool, reads_flags: bool) -> Option<&mut Option<&'a str>> {
+    fn slot_for(&mut self, name: &str, full: bool, reads_flags: bool) -> Option<&mut Option<&'a str>> {
         Some(match name {
             "seq" => &mut self.seq,
             "ts" => &mut self.ts,
@@ -253,11 +253,11 @@ impl<'a> CommonMembers<'a> {
             "rec" => &mut self.rec,
             "src_seq" => &mut self.src_seq,
             "ts_recv" => &mut self.ts_recv,
-            "ext" => &mut self.ext,
+            "ext" => &mut self.extension_json,
             "src" if full => &mut self.src,
             "flags" if reads_flags => &mut self.flags,
-            "ids" if full => &mut self.ids,
-            "raw" if full => &mut self.raw,
+            "ids" if full => &mut self.ids_json,
+            "raw" if full => &mut self.raw_json,
             "position" if full => &mut self.position,
             _ => return None,
         })
@@ -287,12 +287,12 @@ fn parse<'a>(
     for m in members.iter_mut() {
         let name = m.name();
         // A user's own field may be called `ext`; ours is a list of pairs.
-        if name == "ext" && pairs(m.value).is_none() {
+        if name == "ext" && parse_pairs(m.value).is_none() {
             continue;
         }
-        if let Some(slot) = common.slot(&name, full, reads_flags) {
+        if let Some(slot) = common.slot_for(&name, full, reads_flags) {
             if slot.replace(m.value).is_some() {
-                return Err(duplicate(&name));
+                return Err(duplicate_member(&name));
             }
             m.is_used = true;
         }
@@ -311,15 +311,16 @@ fn parse<'a>(
         }
     }
 
-    let kind = text(common.kind.ok_or_else(|| missing("kind"))?)
+    let kind = text(common.kind.ok_or_else(|| missing_member("kind"))?)
         .ok_or_else(|| LineFault::from_refusal("kind", Refusal::WrongSort))?;
     let kind = find_kind(&kind, full)?;
-    let ts = integer(common.ts.ok_or_else(|| missing("ts"))?).ok_or_else(|| bad_integer("ts"))?;
+    let ts =
+        parse_integer(common.ts.ok_or_else(|| missing_member("ts"))?).ok_or_else(|| bad_integer("ts"))?;
     let ts = UnixNanos(ts);
-    let seq = unsigned("seq", common.seq)?;
-    if let Some(raw) = common.raw {
-        let start = unhex_frame(raw, kind, arena)?;
-        return Ok(ParsedEventLine::Event { start, seq, ts });
+    let seq = parse_unsigned("seq", common.seq)?;
+    if let Some(raw) = common.raw_json {
+        let frame_start = unhex_frame(raw, kind, arena)?;
+        return Ok(ParsedEventLine::Event { start: frame_start, seq, ts });
     }
 
     // A full line without the word is of layout 0: names of fields that came later are a user's own there.
@@ -346,17 +347,17 @@ fn parse<'a>(
             continue;
         };
         if values[i].replace(m.value).is_some() {
-            return Err(duplicate(&name));
+            return Err(duplicate_member(&name));
         }
         (m.is_used, guess) = (true, i + 1);
     }
-    if let Some(name) = members.duplicate() {
-        return Err(duplicate(&name));
+    if let Some(name) = members.duplicate_name() {
+        return Err(duplicate_member(&name));
     }
     for (spec, value) in schema.fields.iter().zip(&mut values) {
         *value = value.filter(|v| *v != "null");
         if spec.required && value.is_none() && !full {
-            return Err(missing(spec.field.name()));
+            return Err(missing_member(spec.field.name()));
         }
     }
     let one_of = kind.one_of();
@@ -368,15 +369,15 @@ fn parse<'a>(
             return Err(LineFault::new("missing", Some(names[0]), reason));
         }
     }
-    naming.begin(common.ids)?;
+    naming.begin_ids(common.ids_json)?;
 
     let mut event = EventBuilder::begin_layout(arena, schema, ts);
-    let result = fill(&mut event, naming, &common, &values, &members, mode);
+    let result = fill_event(&mut event, naming, &common, &values, &members, mode);
     match result {
         Ok(frame_flags) => {
-            let start =
+            let frame_start =
                 event.finish(frame_flags).map_err(|r| LineFault::new(r.code(), None, r.to_string()))?;
-            Ok(ParsedEventLine::Event { start, seq, ts })
+            Ok(ParsedEventLine::Event { start: frame_start, seq, ts })
         }
         Err(e) => {
             event.abandon();
@@ -390,7 +391,7 @@ pub(super) const SOURCE_WORDS: [&str; 2] = ["source", "offset"];
 
 /// Sets everything; the order is the canonical one of the extension: sequence, receive time, fields as the
 /// schema has them, unmapped fields as they came.
-fn fill<'a>(
+fn fill_event<'a>(
     event: &mut EventBuilder<'_>,
     naming: &mut impl InternedFieldFiller<'a>,
     common: &CommonMembers<'a>,
@@ -398,21 +399,21 @@ fn fill<'a>(
     members: &ObjectMembers<'a>,
     mode: ParseMode<'_>,
 ) -> Result<u8, LineFault> {
-    let source_seq = unsigned("src_seq", common.src_seq)?;
+    let source_seq = parse_unsigned("src_seq", common.src_seq)?;
     let (sequence, frame_flags) = match mode {
         ParseMode::Line(o) => {
             if (o.source, o.offset) != (0, 0) {
                 event.source(o.source, o.offset);
             }
             let stated = common.flags.map_or(Ok(0), flag_bits)?;
-            (source_seq.or(unsigned("seq", common.seq)?), o.flags | stated)
+            (source_seq.or(parse_unsigned("seq", common.seq)?), o.flags | stated)
         }
         ParseMode::Full => {
             if let Some(src) = common.src {
                 let (source, offset) = parse_source_offset(src)?;
                 event.source(source, offset);
             }
-            unsigned("position", common.position)?;
+            parse_unsigned("position", common.position)?;
             (source_seq, common.flags.map_or(Ok(0), flag_bits)?)
         }
     };
@@ -420,44 +421,44 @@ fn fill<'a>(
         event.sequence(sequence);
     }
     if let Some(ts) = common.ts_recv.filter(|v| *v != "null") {
-        event.ts_recv(UnixNanos(integer(ts).ok_or_else(|| bad_integer("ts_recv"))?));
+        event.ts_recv(UnixNanos(parse_integer(ts).ok_or_else(|| bad_integer("ts_recv"))?));
     }
     let schema = event.schema();
     for (spec, value) in schema.fields.iter().zip(values) {
         let Some(json) = *value else { continue };
         match spec.slot {
             FieldLayout::Sym { .. } | FieldLayout::SymExt { .. } | FieldLayout::Publisher { .. } => {
-                naming.sym(event, spec, json)?
+                naming.set_sym(event, spec, json)?
             }
-            FieldLayout::Syms { .. } => naming.syms(event, spec, json)?,
-            _ => set(event, spec, json)?,
+            FieldLayout::Syms { .. } => naming.set_syms(event, spec, json)?,
+            _ => set_plain(event, spec, json)?,
         }
     }
     for m in members.iter().filter(|m| !m.is_used) {
         let name = m.name();
         event.keep_unmapped(&name, m.value).map_err(|r| LineFault::from_refusal(&name, r))?;
     }
-    for (name, json) in common.ext.and_then(pairs).unwrap_or_default() {
+    for (name, json) in common.extension_json.and_then(parse_pairs).unwrap_or_default() {
         event.keep_unmapped(&name, json).map_err(|r| LineFault::from_refusal(&name, r))?;
     }
     Ok(frame_flags)
 }
 
 /// Sets a field that is not interned.
-fn set(event: &mut EventBuilder<'_>, spec: &EventFieldSpec, json: &str) -> Result<(), LineFault> {
+fn set_plain(event: &mut EventBuilder<'_>, spec: &EventFieldSpec, json: &str) -> Result<(), LineFault> {
     let refused = |r| LineFault::from_refusal(spec.field.name(), r);
     let number = |e: unitape_model::NumberFault| refused(Refusal::from(e));
     match spec.slot {
         FieldLayout::Price { .. } => {
-            let p = Price::parse(&decimal(spec, json)?).map_err(number)?;
+            let p = Price::parse(&parse_decimal(spec, json)?).map_err(number)?;
             event.set(spec, EventValue::Price(p))
         }
         FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
-            let d = Decimal::parse(&decimal(spec, json)?).map_err(number)?;
+            let d = Decimal::parse(&parse_decimal(spec, json)?).map_err(number)?;
             event.set(spec, EventValue::Decimal(d))
         }
         FieldLayout::Amount { .. } => {
-            let a = Amount::parse(&decimal(spec, json)?).map_err(number)?;
+            let a = Amount::parse(&parse_decimal(spec, json)?).map_err(number)?;
             event.set(spec, EventValue::Amount(a))
         }
         FieldLayout::Id { .. } => match text(json) {
@@ -466,16 +467,16 @@ fn set(event: &mut EventBuilder<'_>, spec: &EventFieldSpec, json: &str) -> Resul
                 let n = json.parse().map_err(|_| refused(Refusal::BadInteger))?;
                 event.set(spec, EventValue::Id(InlineId::Number(n)))
             }
-            None => return Err(wrong(spec, "an id is text or a number")),
+            None => return Err(wrong_value(spec, "an id is text or a number")),
         },
         FieldLayout::Text { .. } | FieldLayout::Code { .. } => {
-            let t = text(json).ok_or_else(|| wrong(spec, "text is needed"))?;
+            let t = text(json).ok_or_else(|| wrong_value(spec, "text is needed"))?;
             event.set(spec, EventValue::Text(&t))
         }
         FieldLayout::Bool { .. } | FieldLayout::Flag { .. } => match json {
             "true" => event.set(spec, EventValue::Bool(true)),
             "false" => event.set(spec, EventValue::Bool(false)),
-            _ => return Err(wrong(spec, "true or false is needed")),
+            _ => return Err(wrong_value(spec, "true or false is needed")),
         },
         FieldLayout::UInt { .. } => {
             let n = match text(json).filter(|_| spec.field == EventField::Dict) {
@@ -485,12 +486,13 @@ fn set(event: &mut EventBuilder<'_>, spec: &EventFieldSpec, json: &str) -> Resul
             event.set(spec, EventValue::UInt(n.ok_or_else(|| refused(Refusal::BadInteger))?))
         }
         FieldLayout::Nanos { .. } | FieldLayout::MillisAfter { .. } => {
-            let t = integer(json).filter(|t| *t != i64::MIN).ok_or_else(|| refused(Refusal::BadTime))?;
+            let t =
+                parse_integer(json).filter(|t| *t != i64::MIN).ok_or_else(|| refused(Refusal::BadTime))?;
             event.set(spec, EventValue::Nanos(UnixNanos(t)))
         }
         FieldLayout::FlagSet { values, .. } => {
             let words: Vec<Cow<'_, str>> =
-                serde_json::from_str(json).map_err(|_| wrong(spec, "a list of words is needed"))?;
+                serde_json::from_str(json).map_err(|_| wrong_value(spec, "a list of words is needed"))?;
             let set = words.iter().try_fold(0, |set, word| {
                 let bit = values.iter().position(|value| value == word).map(|i| 1 << i)?;
                 (set & bit == 0).then_some(set | bit)
@@ -509,18 +511,18 @@ fn set(event: &mut EventBuilder<'_>, spec: &EventFieldSpec, json: &str) -> Resul
             )
         }
         FieldLayout::Tape { .. } => {
-            event.set(spec, EventValue::Tape(tape_id(json).ok_or_else(|| wrong(spec, TAPE_ID))?))
+            event.set(spec, EventValue::Tape(tape_id(json).ok_or_else(|| wrong_value(spec, TAPE_ID))?))
         }
         FieldLayout::TapePosition { .. } => {
-            let p = tape_position(json).ok_or_else(|| wrong(spec, TAPE_POSITION))?;
+            let p = tape_position(json).ok_or_else(|| wrong_value(spec, TAPE_POSITION))?;
             event.set(spec, EventValue::TapePosition(p))
         }
         FieldLayout::TapePositions => {
             let list: Vec<&serde_json::value::RawValue> =
-                serde_json::from_str(json).map_err(|_| wrong(spec, "a list of positions is needed"))?;
+                serde_json::from_str(json).map_err(|_| wrong_value(spec, "a list of positions is needed"))?;
             let mut bytes = Vec::with_capacity(list.len() * TapePosition::BYTES);
             for one in list {
-                let p = tape_position(one.get()).ok_or_else(|| wrong(spec, TAPE_POSITION))?;
+                let p = tape_position(one.get()).ok_or_else(|| wrong_value(spec, TAPE_POSITION))?;
                 bytes.extend_from_slice(&p.to_bytes());
             }
             event.set(spec, EventValue::TapePositions(&bytes))
@@ -558,7 +560,7 @@ fn tape_id(json: &str) -> Option<u128> {
 fn tape_position(json: &str) -> Option<TapePosition> {
     let members = ObjectMembers::from_text(json).ok()?;
     let has_known_names = members.iter().all(|m| matches!(&*m.name(), "tape" | "position"));
-    if !has_known_names || members.duplicate().is_some() {
+    if !has_known_names || members.duplicate_name().is_some() {
         return None;
     }
     let position = members.get("position")?.parse().ok()?;
@@ -567,7 +569,7 @@ fn tape_position(json: &str) -> Option<TapePosition> {
 
 /// Returns the digits of a decimal: a JSON string, or a JSON number that is written as an integer.
 #[inline]
-fn decimal<'j>(spec: &EventFieldSpec, json: &'j str) -> Result<Cow<'j, [u8]>, LineFault> {
+fn parse_decimal<'j>(spec: &EventFieldSpec, json: &'j str) -> Result<Cow<'j, [u8]>, LineFault> {
     match text(json) {
         Some(Cow::Borrowed(t)) => Ok(Cow::Borrowed(t.as_bytes())),
         Some(Cow::Owned(t)) => Ok(Cow::Owned(t.into_bytes())),
@@ -581,11 +583,11 @@ fn decimal<'j>(spec: &EventFieldSpec, json: &'j str) -> Result<Cow<'j, [u8]>, Li
 }
 
 #[inline]
-fn integer(json: &str) -> Option<i64> {
+fn parse_integer(json: &str) -> Option<i64> {
     json.parse().ok()
 }
 
-fn unsigned(name: &str, json: Option<&str>) -> Result<Option<u64>, LineFault> {
+fn parse_unsigned(name: &str, json: Option<&str>) -> Result<Option<u64>, LineFault> {
     match json {
         None | Some("null") => Ok(None),
         Some(v) => v.parse().map(Some).map_err(|_| bad_integer(name)),
@@ -593,7 +595,7 @@ fn unsigned(name: &str, json: Option<&str>) -> Result<Option<u64>, LineFault> {
 }
 
 /// Parses `ext` as unitape writes it: `[["name",value],…]`.
-fn pairs(json: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
+fn parse_pairs(json: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
     let list: Vec<(&serde_json::value::RawValue, &serde_json::value::RawValue)> =
         json.starts_with('[').then(|| serde_json::from_str(json).ok())??;
     list.into_iter().map(|(name, value)| Some((text(name.get())?, value.get()))).collect()
@@ -602,7 +604,7 @@ fn pairs(json: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
 /// Reads source id and offset from its base out of `src`.
 fn parse_source_offset(src: &str) -> Result<(u32, u32), LineFault> {
     let src = ObjectMembers::from_text(src)?;
-    let uint = |name| unsigned(name, src.get(name)).map(|v| v.unwrap_or(0));
+    let uint = |name| parse_unsigned(name, src.get(name)).map(|v| v.unwrap_or(0));
     let offset = uint("offset")?.checked_sub(uint("base")?).and_then(|o| u32::try_from(o).ok());
     let id = u32::try_from(uint("id")?).map_err(|_| bad_integer("src"))?;
     Ok((id, offset.ok_or_else(|| bad_integer("src"))?))
@@ -637,30 +639,30 @@ fn flag_bits(json: &str) -> Result<u8, LineFault> {
 
 /// Appends the frame that `raw` spells in hexadecimal digits.
 fn unhex_frame(raw: &str, kind: EventKind, arena: &mut Vec<u8>) -> Result<usize, LineFault> {
-    let bad = |reason| LineFault::new(Refusal::BadValue.code(), Some("raw"), reason);
-    let digits = text(raw).ok_or_else(|| bad("text is needed"))?;
+    let frame_fault = |reason| LineFault::new(Refusal::BadValue.code(), Some("raw"), reason);
+    let digits = text(raw).ok_or_else(|| frame_fault("text is needed"))?;
     let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
-    let start = arena.len();
+    let frame_start = arena.len();
     for pair in digits.as_bytes().chunks(2) {
         let byte = match *pair {
             [a, b] => digit(a).zip(digit(b)).map(|(a, b)| a << 4 | b),
             _ => None,
         };
         let Some(byte) = byte else {
-            arena.truncate(start);
-            return Err(bad("not pairs of hexadecimal digits"));
+            arena.truncate(frame_start);
+            return Err(frame_fault("not pairs of hexadecimal digits"));
         };
         arena.push(byte);
     }
-    let is_complete = arena.get(start..start + 8).is_some()
-        && Event::new(&arena[start..])
-            .is_some_and(|e| e.kind() == kind && e.bytes().len() == arena.len() - start);
+    let is_complete = arena.get(frame_start..frame_start + 8).is_some()
+        && Event::new(&arena[frame_start..])
+            .is_some_and(|e| e.kind() == kind && e.bytes().len() == arena.len() - frame_start);
     if !is_complete {
-        arena.truncate(start);
-        return Err(bad("not a frame of this kind"));
+        arena.truncate(frame_start);
+        return Err(frame_fault("not a frame of this kind"));
     }
-    arena[start..start + 4].fill(0);
-    Ok(start)
+    arena[frame_start..frame_start + 4].fill(0);
+    Ok(frame_start)
 }
 
 /// Looks up a kind by name. Kinds of a tape's account occur only in the full form, which is never input.
@@ -669,7 +671,7 @@ fn find_kind(name: &str, full: bool) -> Result<EventKind, LineFault> {
         Some(kind) => Ok(kind),
         None => match EventKind::reserved_from_name(name) {
             Some(kind) if full => Ok(kind),
-            Some(_) => Err(reserved(name)),
+            Some(_) => Err(reserved_member(name)),
             None => {
                 let reason = format!("no kind of event is called {name:.40?}");
                 Err(LineFault::new("unknown_kind", Some("kind"), reason))
@@ -679,7 +681,7 @@ fn find_kind(name: &str, full: bool) -> Result<EventKind, LineFault> {
 }
 
 #[cold]
-fn reserved(name: &str) -> LineFault {
+fn reserved_member(name: &str) -> LineFault {
     let reason = format!(
         "`{name}` belongs to the account of a tape, which unitape writes itself; no input may carry it"
     );
@@ -687,12 +689,12 @@ fn reserved(name: &str) -> LineFault {
 }
 
 #[cold]
-fn missing(field: &str) -> LineFault {
+fn missing_member(field: &str) -> LineFault {
     LineFault::new("missing", Some(field), format!("{field} is missing"))
 }
 
 #[cold]
-fn duplicate(field: &str) -> LineFault {
+fn duplicate_member(field: &str) -> LineFault {
     LineFault::new("duplicate", Some(field), "the field stands twice")
 }
 
@@ -702,6 +704,6 @@ fn bad_integer(field: &str) -> LineFault {
 }
 
 #[cold]
-fn wrong(spec: &EventFieldSpec, message: &str) -> LineFault {
+fn wrong_value(spec: &EventFieldSpec, message: &str) -> LineFault {
     LineFault::new(Refusal::WrongSort.code(), Some(spec.field.name()), message)
 }

@@ -436,7 +436,7 @@ fn quarantine_names_its_source() {
         d.set(s.get(field).unwrap(), value).unwrap();
     }
     d.finish(0).unwrap();
-    sources.admit(&Event::new(&defined).unwrap()).unwrap();
+    sources.admit_event(&Event::new(&defined).unwrap()).unwrap();
 
     assert_eq!(
         line(&arena, &Dictionary::default(), &sources, EventLineDetail::Plain),

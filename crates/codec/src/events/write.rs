@@ -32,7 +32,7 @@ pub fn write_event(
     sources: &impl SourceNameLookup,
     form: EventLineDetail,
 ) {
-    let start = out.len();
+    let line_start = out.len();
     // Writing to a Vec cannot fail, here and below.
     let _ = write!(out, r#"{{"seq":{seq},"ts":{},"kind":"{}""#, event.ts_event().0, event.kind().name());
     for spec in event.schema().fields {
@@ -53,7 +53,7 @@ pub fn write_event(
         }
         out.push(b'}');
         // An event that the fields above do not carry (entries in another order, say) goes along as raw bytes.
-        if !comes_back(&out[start..], event) {
+        if !comes_back(&out[line_start..], event) {
             out.pop();
             write_raw(out, event);
             out.push(b'}');
@@ -87,8 +87,9 @@ fn write_unmapped(out: &mut Vec<u8>, event: &Event<'_>, sourced: bool) {
     for (name, json) in event.unmapped_fields() {
         if pairs {
             out.push(b',');
-        } else if collides(schema, sourced, name, || *newer.get_or_insert_with(|| event.needs_layout_1()))
-            || written_names.contains(&name)
+        } else if name_collides(schema, sourced, name, || {
+            *newer.get_or_insert_with(|| event.needs_layout_1())
+        }) || written_names.contains(&name)
             || written_names.len() >= TOP_MAX
         {
             write_key(out, "ext");
@@ -116,7 +117,7 @@ const TOP_MAX: usize = 64;
 
 /// Returns whether a reader would take a user's own field of this name for another field. In an older frame, the name
 /// of a later field belongs to the user.
-fn collides(schema: &EventSchema, sourced: bool, name: &str, newer: impl FnOnce() -> bool) -> bool {
+fn name_collides(schema: &EventSchema, sourced: bool, name: &str, newer: impl FnOnce() -> bool) -> bool {
     RESERVED.contains(&name)
         || schema.find(name).is_some_and(|spec| !spec.added || newer())
         || (schema.kind == EventKind::Quarantine && sourced && SOURCE_WORDS.contains(&name))
@@ -154,15 +155,15 @@ fn write_rest(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNameLoo
     write_list(out, words.chain(layout), write_text);
     write_key(out, "ids");
     out.push(b'{');
-    let mut first = true;
+    let mut is_first_member = true;
     for spec in event.schema().fields {
         let mut scratch = [0; 36];
         let value = event.value(spec, &mut scratch);
         if !matches!(value, Some(EventValue::Sym(..) | EventValue::Syms(..))) {
             continue;
         }
-        let _ = write!(out, r#"{}"{}":"#, if first { "" } else { "," }, spec.field.name());
-        first = false;
+        let _ = write!(out, r#"{}"{}":"#, if is_first_member { "" } else { "," }, spec.field.name());
+        is_first_member = false;
         match value {
             Some(EventValue::Sym(_, id)) => {
                 let _ = write!(out, "{id}");

@@ -9,7 +9,7 @@ pub struct RawFieldTags {
     /// (length tag, data tag), sorted by length tag.
     pairs: Vec<(u32, u32)>,
     /// Data tags, sorted.
-    data: Vec<u32>,
+    data_tags: Vec<u32>,
     /// Bit t is set where t is a length tag below 65,536: one load answers for most fields.
     bits: Vec<u64>,
     /// Bit t is set where t is a length tag below 1,024; bit 1,024 + t mod 1,024 where t is another.
@@ -48,7 +48,7 @@ impl RawFieldTags {
                 *word |= 1 << (length % 64);
             }
         }
-        RawFieldTags { pairs, data, bits, folded }
+        RawFieldTags { pairs, data_tags: data, bits, folded }
     }
 
     /// Makes a table of these pairs and the standard pairs. If both have the same length tag, the given pair counts.
@@ -79,7 +79,7 @@ impl RawFieldTags {
     /// Returns whether `tag` is a data field.
     #[must_use]
     pub fn is_data(&self, tag: u32) -> bool {
-        self.data.binary_search(&tag).is_ok()
+        self.data_tags.binary_search(&tag).is_ok()
     }
 }
 

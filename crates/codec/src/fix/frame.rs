@@ -248,48 +248,54 @@ impl FixFramer {
     /// Finds the frame at `buf[offset..]`. `eof`: the input ends where `buf` ends.
     #[must_use]
     pub fn frame(&self, buf: &[u8], offset: usize, eof: bool) -> NextFixFrame {
-        let mut from = offset;
-        while matches!(buf.get(from), Some(b'\r' | b'\n')) {
-            from += 1;
+        let mut search_offset = offset;
+        while matches!(buf.get(search_offset), Some(b'\r' | b'\n')) {
+            search_offset += 1;
         }
-        if from >= buf.len() {
-            return if eof { NextFixFrame::End } else { NextFixFrame::Incomplete { from, need: from + 1 } };
+        if search_offset >= buf.len() {
+            return if eof {
+                NextFixFrame::End
+            } else {
+                NextFixFrame::Incomplete { from: search_offset, need: search_offset + 1 }
+            };
         }
-        let length_at = match scan::begin_string(buf, from, self.sep) {
+        let length_at = match scan::begin_string(buf, search_offset, self.sep) {
             MessageStartOutcome::Yes(length_at) => length_at,
-            MessageStartOutcome::No => return self.garbage(buf, from, eof),
-            MessageStartOutcome::Need => return self.cut_short(buf, from, eof),
+            MessageStartOutcome::No => return self.frame_garbage(buf, search_offset, eof),
+            MessageStartOutcome::Need => return self.cut_short(buf, search_offset, eof),
         };
         let (body_start, claimed) = match self.body_length(buf, length_at) {
             BodyLengthOutcome::Claims { body_start, bytes } => (body_start, bytes),
-            BodyLengthOutcome::Need => return self.cut_short(buf, from, eof),
+            BodyLengthOutcome::Need => return self.cut_short(buf, search_offset, eof),
             BodyLengthOutcome::Wrong => {
-                return self.rescan(buf, from, length_at, FixFault::BodyLengthField, eof);
+                return self.rescan_for_end(buf, search_offset, length_at, FixFault::BodyLengthField, eof);
             }
         };
         // The trailer is 7 bytes, more with a longer separator, which the limit need not know.
-        if claimed + 7 + (body_start - from) > self.max_message {
+        if claimed + 7 + (body_start - search_offset) > self.max_message {
             let limit = self.max_message as u32;
             let fault = FixFault::BodyLengthLimit { claimed: claimed as u32, limit };
-            return self.rescan(buf, from, body_start, fault, eof);
+            return self.rescan_for_end(buf, search_offset, body_start, fault, eof);
         }
         let wrong_length = FixFault::BodyLength { claimed: claimed as u32, actual: 0 };
-        let body_end = match self.body_end(buf, from, body_start, claimed, eof) {
+        let body_end = match self.body_end(buf, search_offset, body_start, claimed, eof) {
             BodyEndOutcome::At(body_end) => body_end,
-            BodyEndOutcome::Need(need) => return NextFixFrame::Incomplete { from, need },
-            BodyEndOutcome::Wrong => return self.rescan(buf, from, body_start, wrong_length, eof),
+            BodyEndOutcome::Need(need) => return NextFixFrame::Incomplete { from: search_offset, need },
+            BodyEndOutcome::Wrong => {
+                return self.rescan_for_end(buf, search_offset, body_start, wrong_length, eof);
+            }
         };
-        let (stated, end) = match scan::trailer(buf, body_end, self.sep, self.line_ends(), eof) {
+        let (stated, end) = match scan::scan_trailer(buf, body_end, self.sep, self.line_ends(), eof) {
             ChecksumScanOutcome::Ends { value, end } => (value, end),
             ChecksumScanOutcome::Need if !eof => {
-                return NextFixFrame::Incomplete { from, need: buf.len() + 1 };
+                return NextFixFrame::Incomplete { from: search_offset, need: buf.len() + 1 };
             }
             ChecksumScanOutcome::Need | ChecksumScanOutcome::No => {
-                return self.rescan(buf, from, body_start, wrong_length, eof);
+                return self.rescan_for_end(buf, search_offset, body_start, wrong_length, eof);
             }
         };
-        let computed = self.checksum(&buf[from..body_end]);
-        let span = Span { start: from, end };
+        let computed = self.message_checksum(&buf[search_offset..body_end]);
+        let span = Span { start: search_offset, end };
         if stated == Some(u16::from(computed)) {
             let message = self.message(buf, span, body_start, body_end);
             if message.msg_type.is_empty() && !self.accepts(FixLeniency::TYPE) {
@@ -298,23 +304,23 @@ impl FixFramer {
             return NextFixFrame::Message(message);
         }
         let body = Span { start: body_start, end: body_end };
-        self.wrong_sum(buf, span, body, ChecksumMismatch { stated, computed }, eof)
+        self.wrong_sum(buf, span, body, ChecksumMismatch { stated_checksum: stated, computed }, eof)
     }
 
     /// Returns where the last message in `buf` starts, or its line in a log, so that a stream can be cut into blocks
     /// there. Returns 0 if no message starts in `buf`. It is a guess: bytes inside a data field may look like a
     /// start.
     #[must_use]
-    pub fn cut(&self, buf: &[u8]) -> usize {
-        let start = scan::last_start(buf, self.sep, &self.data).unwrap_or(0);
-        let line = if self.log { memchr::memrchr(b'\n', &buf[..start]) } else { None };
-        line.map_or(start, |line| line + 1)
+    pub fn last_message_start(&self, buf: &[u8]) -> usize {
+        let last_message_start = scan::last_start(buf, self.sep, &self.data).unwrap_or(0);
+        let line = if self.log { memchr::memrchr(b'\n', &buf[..last_message_start]) } else { None };
+        line.map_or(last_message_start, |line| line + 1)
     }
 
     /// Finds the first message start at or after `from`. Like [`FixFramer::cut`], it guesses.
     #[must_use]
-    pub fn sync(&self, buf: &[u8], from: usize) -> Option<usize> {
-        let mut starts = scan::starts(buf, from, self.sep, &self.data);
+    pub fn find_message(&self, buf: &[u8], from: usize) -> Option<usize> {
+        let mut starts = scan::message_starts(buf, from, self.sep, &self.data);
         starts.find(|&(_, start)| matches!(start, MessageStartOutcome::Yes(_))).map(|(offset, _)| offset)
     }
 
@@ -329,19 +335,19 @@ impl FixFramer {
         eof: bool,
     ) -> NextFixFrame {
         // A start before the end of the body is complete or is none: a separator ends the body.
-        let inside = scan::starts(&buf[..body.end], span.start, self.sep, &self.data)
+        let inner_starts = scan::message_starts(&buf[..body.end], span.start, self.sep, &self.data)
             .skip_while(|&(start, _)| start == span.start)
             .any(|(_, start)| matches!(start, MessageStartOutcome::Yes(_)));
-        if inside {
+        if inner_starts {
             let claimed = self.logical_len(&buf[body.start..body.end]) as u32;
             let fault = FixFault::BodyLength { claimed, actual: 0 };
-            return self.rescan(buf, span.start, body.start, fault, eof);
+            return self.rescan_for_end(buf, span.start, body.start, fault, eof);
         }
         if self.accepts(FixLeniency::CHECKSUM) {
             let message = self.message(buf, span, body.start, body.end);
             return NextFixFrame::Message(FramedFixMessage { checksum_ok: false, ..message });
         }
-        let fault = match sums.stated {
+        let fault = match sums.stated_checksum {
             Some(stated) => FixFault::Checksum { stated, computed: sums.computed },
             None => FixFault::ChecksumField,
         };
@@ -351,7 +357,14 @@ impl FixFramer {
     /// Applies rule 6: searches for the end, because BodyLength does not give it. Reports `fault` if a CheckSum (10)
     /// is found, and fills in its `found` length.
     #[cold]
-    fn rescan(&self, buf: &[u8], from: usize, body: usize, fault: FixFault, eof: bool) -> NextFixFrame {
+    fn rescan_for_end(
+        &self,
+        buf: &[u8],
+        from: usize,
+        body: usize,
+        fault: FixFault,
+        eof: bool,
+    ) -> NextFixFrame {
         // Beyond the limit, only the bytes that a start at the limit may need are looked at.
         let window = &buf[..buf.len().min(from + self.max_message + scan::LOOKAHEAD)];
         let limit = from + self.max_message;
@@ -360,7 +373,7 @@ impl FixFramer {
         // The nearest start first, and the CheckSum only before it: each byte is searched once
         // for each message that it may belong to.
         let (mut next, mut open) = (None, None);
-        for (start, kind) in scan::starts(window, from + 1, self.sep, &self.data) {
+        for (start, kind) in scan::message_starts(window, from + 1, self.sep, &self.data) {
             if start >= limit {
                 break;
             }
@@ -373,15 +386,15 @@ impl FixFramer {
                 MessageStartOutcome::No => {}
             }
         }
-        let before = next.unwrap_or(window.len());
-        let end = scan::first_end(
-            &window[..before],
+        let next_start = next.unwrap_or(window.len());
+        let message_end = scan::first_end(
+            &window[..next_start],
             from,
             self.sep,
             self.line_ends(),
             is_last_window || next.is_some(),
         );
-        match end {
+        match message_end {
             // A value of CheckSum (10) may turn out to be the next message.
             scan::MessageEndOutcome::Trailer { end, .. }
                 if undecided && open.is_some_and(|open| open < end) =>
@@ -402,20 +415,22 @@ impl FixFramer {
                 };
                 return NextFixFrame::Bad { span, fault };
             }
-            scan::MessageEndOutcome::Line(end) if end < limit => return self.unended(buf, from, body, end),
+            scan::MessageEndOutcome::Line(end) if end < limit => {
+                return self.frame_without_checksum(buf, from, body, end);
+            }
             scan::MessageEndOutcome::Need if undecided && next.is_none() => {
                 return NextFixFrame::Incomplete { from, need: buf.len() + 1 };
             }
             _ => {}
         }
-        if let Some(next) = next {
-            return self.unended(buf, from, body, next);
+        if let Some(message_start) = next {
+            return self.frame_without_checksum(buf, from, body, message_start);
         }
         if undecided {
             return NextFixFrame::Incomplete { from, need: buf.len() + 1 };
         }
         if buf.len() <= limit {
-            return self.unended(buf, from, body, buf.len());
+            return self.frame_without_checksum(buf, from, body, buf.len());
         }
         let fault = FixFault::NoEnd { limit: self.max_message as u32 };
         NextFixFrame::Bad { span: Span { start: from, end: limit }, fault }
@@ -432,8 +447,8 @@ impl FixFramer {
                 ..message
             });
         }
-        let computed = self.checksum(&buf[span.start..body.end]);
-        let fault = match scan::trailer(buf, body.end, self.sep, self.line_ends(), true) {
+        let computed = self.message_checksum(&buf[span.start..body.end]);
+        let fault = match scan::scan_trailer(buf, body.end, self.sep, self.line_ends(), true) {
             ChecksumScanOutcome::Ends { value: Some(stated), .. } if stated != u16::from(computed) => {
                 FixFault::Checksum { stated, computed }
             }
@@ -451,7 +466,7 @@ impl FixFramer {
     }
 
     /// Frames a message without CheckSum (10) that ends at `end`.
-    fn unended(&self, buf: &[u8], from: usize, body: usize, end: usize) -> NextFixFrame {
+    fn frame_without_checksum(&self, buf: &[u8], from: usize, body: usize, end: usize) -> NextFixFrame {
         if !self.accepts_unended() {
             return NextFixFrame::Bad { span: Span { start: from, end }, fault: FixFault::Truncated };
         }
@@ -476,27 +491,27 @@ impl FixFramer {
 
     /// Applies rule 3: frames garbage.
     #[cold]
-    fn garbage(&self, buf: &[u8], from: usize, eof: bool) -> NextFixFrame {
+    fn frame_garbage(&self, buf: &[u8], from: usize, eof: bool) -> NextFixFrame {
         let limit = from + self.max_message;
         let mut window = &buf[..buf.len().min(limit + scan::LOOKAHEAD)];
-        let mut end = None;
+        let mut message_end = None;
         // No start continues over a line end.
         if self.log
             && let Some(line) = memchr::memchr2(b'\r', b'\n', &window[from..])
         {
             window = &window[..from + line];
-            end = Some(window.len()).filter(|&end| end < limit);
+            message_end = Some(window.len()).filter(|&end| end < limit);
         }
-        for (start, kind) in scan::starts(window, from, self.sep, &self.data) {
+        for (start, kind) in scan::message_starts(window, from, self.sep, &self.data) {
             if start >= limit {
                 break;
             }
             if matches!(kind, MessageStartOutcome::Yes(_)) {
-                end = Some(start);
+                message_end = Some(start);
                 break;
             }
         }
-        let end = match end {
+        let end = match message_end {
             Some(start) => start,
             None if buf.len() >= limit + scan::LOOKAHEAD || eof => buf.len().min(limit),
             None => return NextFixFrame::Incomplete { from, need: buf.len() + 1 },
@@ -567,24 +582,28 @@ impl FixFramer {
         claimed: usize,
         eof: bool,
     ) -> BodyEndOutcome {
-        let next = scan::starts(buf, from + 1, self.sep, &self.data)
+        let next_start = scan::message_starts(buf, from + 1, self.sep, &self.data)
             .find(|&(_, start)| matches!(start, MessageStartOutcome::Yes(_)))
             .map(|(start, _)| start);
-        let end = next.unwrap_or(buf.len());
+        let message_end = next_start.unwrap_or(buf.len());
         let (mut pos, mut left, mut on_sep) = (body_start, claimed, false);
-        while left > 0 && pos < end {
+        while left > 0 && pos < message_end {
             on_sep = self.sep.is_at(buf, pos);
             pos += if on_sep { self.sep.len() } else { 1 };
             left -= 1;
         }
-        if next.is_none() && !eof && (left > 0 || buf.len() < pos + 8) {
+        if next_start.is_none() && !eof && (left > 0 || buf.len() < pos + 8) {
             return BodyEndOutcome::Need((pos + left + 8).max(buf.len() + 1));
         }
-        if left == 0 && on_sep && pos <= end { BodyEndOutcome::At(pos) } else { BodyEndOutcome::Wrong }
+        if left == 0 && on_sep && pos <= message_end {
+            BodyEndOutcome::At(pos)
+        } else {
+            BodyEndOutcome::Wrong
+        }
     }
 
     /// Computes the checksum of the bytes up to the trailer. Each separator counts as one byte of value 1.
-    fn checksum(&self, bytes: &[u8]) -> u8 {
+    fn message_checksum(&self, bytes: &[u8]) -> u8 {
         let separator_excess = match self.sep {
             FieldSeparator::Soh => 0,
             FieldSeparator::Pipe => memchr::memchr_iter(b'|', bytes).count() as u64 * u64::from(b'|' - 1),
@@ -596,7 +615,7 @@ impl FixFramer {
                 memchr::memmem::find_iter(bytes, b"^A").count() as u64 * extra
             }
         };
-        scan::sum(bytes).wrapping_sub(separator_excess) as u8
+        scan::byte_sum(bytes).wrapping_sub(separator_excess) as u8
     }
 
     /// Returns the length of `part` in bytes, with each separator counted as one byte.
@@ -613,15 +632,15 @@ impl FixFramer {
         let body = Span { start: body_start.min(body_end), end: body_end };
         let mut msg_type = Span { start: body.start, end: body.start };
         if let Some(value) = body.slice(buf).strip_prefix(b"35=") {
-            let start = body.start + 3;
+            let value_start = body.start + 3;
             // A few bytes: a loop beats a call.
             let mut len = 0;
             while len < value.len() && !self.sep.is_at(value, len) {
                 len += 1;
             }
-            msg_type = Span { start, end: start + len };
+            msg_type = Span { start: value_start, end: value_start + len };
         } else if self.accepts(FixLeniency::TYPE) {
-            msg_type = scan::field(body.slice(buf), 35, self.sep).map_or(msg_type, |value| Span {
+            msg_type = scan::find_field(body.slice(buf), 35, self.sep).map_or(msg_type, |value| Span {
                 start: body.start + value.start,
                 end: body.start + value.end,
             });
@@ -634,7 +653,7 @@ impl FixFramer {
 #[derive(Clone, Copy)]
 struct ChecksumMismatch {
     /// The value of CheckSum (10), `None` where it is not three digits.
-    stated: Option<u16>,
+    stated_checksum: Option<u16>,
     computed: u8,
 }
 

@@ -75,11 +75,11 @@ impl GroupTable {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct TagSet {
     sorted_tags: Vec<u32>,
-    low: [u64; 32],
+    low_tags: [u64; 32],
 }
 
 impl TagSet {
-    const EMPTY: TagSet = TagSet { sorted_tags: Vec::new(), low: [0; 32] };
+    const EMPTY: TagSet = TagSet { sorted_tags: Vec::new(), low_tags: [0; 32] };
 
     pub(super) fn new(mut tags: Vec<u32>) -> Self {
         tags.sort_unstable();
@@ -90,7 +90,7 @@ impl TagSet {
                 *word |= 1 << (tag % 64);
             }
         }
-        TagSet { sorted_tags: tags, low }
+        TagSet { sorted_tags: tags, low_tags: low }
     }
 
     /// Returns the sorted tags.
@@ -101,7 +101,7 @@ impl TagSet {
 
     #[inline]
     pub(super) fn contains(&self, tag: u32) -> bool {
-        match self.low.get(tag as usize / 64) {
+        match self.low_tags.get(tag as usize / 64) {
             Some(word) => word >> (tag % 64) & 1 == 1,
             None => self.sorted_tags.binary_search(&tag).is_ok(),
         }
@@ -159,7 +159,7 @@ impl GroupSpec {
         tokens: TokenSlice<'t>,
         count_index: usize,
     ) -> Result<RepeatingGroupIter<'t>, FixFault> {
-        self.read_in(GroupScope { message, tokens, body: None }, count_index)
+        self.read_in(GroupScope { message, tokens, body_tags: None }, count_index)
     }
 
     /// Reads the group whose count field is `tokens[at]` in a message of a known body.
@@ -168,12 +168,12 @@ impl GroupSpec {
         scope: GroupScope<'t>,
         count_index: usize,
     ) -> Result<RepeatingGroupIter<'t>, FixFault> {
-        let end = self.end(scope, count_index, None)?;
-        Ok(RepeatingGroupIter { spec: self, scope, next: count_index + 1, end })
+        let group_end = self.group_end(scope, count_index, None)?;
+        Ok(RepeatingGroupIter { spec: self, scope, next_token: count_index + 1, end_token: group_end })
     }
 
     /// Returns the index after the last token of the group that the token at `count_index` counts.
-    fn end(
+    fn group_end(
         &self,
         scope: GroupScope<'_>,
         count_index: usize,
@@ -216,27 +216,31 @@ impl GroupSpec {
         start: usize,
         outer: Option<&OuterGroup<'_>>,
     ) -> Result<usize, FixFault> {
-        let mut next = start;
-        while let Some(token) = scope.tokens.get(next) {
-            if next > start && self.starts_entry(scope.tokens, count_index, next) {
+        let mut next_token = start;
+        while let Some(token) = scope.tokens.get(next_token) {
+            if next_token > start && self.starts_entry(scope.tokens, count_index, next_token) {
                 break;
             }
             if !self.members.contains(token.tag) {
-                match self.next_member(scope, next, outer) {
-                    Some(member) => next = member,
+                match self.next_member(scope, next_token, outer) {
+                    Some(member) => next_token = member,
                     None => break,
                 }
                 continue;
             }
-            next = match self.nested.get(token.tag) {
+            next_token = match self.nested.get(token.tag) {
                 Some(nested) => {
                     let depth = outer.map_or(0, |outer| outer.depth) + 1;
-                    nested.end(scope, next, Some(&OuterGroup { group: self, outer, depth }))?
+                    nested.group_end(
+                        scope,
+                        next_token,
+                        Some(&OuterGroup { group: self, outer_group: outer, depth }),
+                    )?
                 }
-                None => next + 1,
+                None => next_token + 1,
             };
         }
-        Ok(next)
+        Ok(next_token)
     }
 
     /// Finds the group's next token, past fields from `start` on that the dictionary has nowhere in the message.
@@ -248,13 +252,13 @@ impl GroupSpec {
         start: usize,
         outer: Option<&OuterGroup<'_>>,
     ) -> Option<usize> {
-        let body = scope.body?;
+        let body = scope.body_tags?;
         let is_elsewhere = |tag| {
-            let mut outers = std::iter::successors(outer, |outer| outer.outer);
+            let mut outers = std::iter::successors(outer, |outer| outer.outer_group);
             body.contains(tag) || outers.any(|outer| outer.group.members.contains(tag))
         };
-        let mut rest = (start..).map_while(|next| Some((next, scope.tokens.get(next)?.tag)));
-        let (next, tag) = rest.find(|(_, tag)| self.members.contains(*tag) || is_elsewhere(*tag))?;
+        let mut later_tokens = (start..).map_while(|next| Some((next, scope.tokens.get(next)?.tag)));
+        let (next, tag) = later_tokens.find(|(_, tag)| self.members.contains(*tag) || is_elsewhere(*tag))?;
         (self.members.contains(tag) && (next > start) && !is_elsewhere(tag)).then_some(next)
     }
 }
@@ -265,13 +269,13 @@ pub(super) struct GroupScope<'t> {
     pub message: &'t [u8],
     pub tokens: TokenSlice<'t>,
     /// The tags that the message has outside groups; `None` if they are unknown.
-    pub body: Option<&'t TagSet>,
+    pub body_tags: Option<&'t TagSet>,
 }
 
 /// The groups around the current group.
 struct OuterGroup<'g> {
     group: &'g GroupSpec,
-    outer: Option<&'g OuterGroup<'g>>,
+    outer_group: Option<&'g OuterGroup<'g>>,
     depth: usize,
 }
 
@@ -281,15 +285,15 @@ struct OuterGroup<'g> {
 pub struct RepeatingGroupIter<'t> {
     spec: &'t GroupSpec,
     scope: GroupScope<'t>,
-    next: usize,
-    end: usize,
+    next_token: usize,
+    end_token: usize,
 }
 
 impl RepeatingGroupIter<'_> {
     /// Returns the index of the first token after the group.
     #[must_use]
     pub const fn end(&self) -> usize {
-        self.end
+        self.end_token
     }
 }
 
@@ -297,15 +301,16 @@ impl<'t> Iterator for RepeatingGroupIter<'t> {
     type Item = TokenSlice<'t>;
 
     fn next(&mut self) -> Option<TokenSlice<'t>> {
-        if self.next >= self.end {
+        if self.next_token >= self.end_token {
             return None;
         }
-        let start = self.next;
+        let entry_start = self.next_token;
         // Reading has found every entry good; `start` also is a token of the delimiter's tag.
-        let tokens = self.scope.tokens.range(0, self.end);
+        let tokens = self.scope.tokens.range(0, self.end_token);
         let scope = GroupScope { tokens, ..self.scope };
-        let end = self.spec.entry_end(scope, start - 1, start, None).unwrap_or(self.end);
-        self.next = end;
-        Some(tokens.range(start, end))
+        let entry_end =
+            self.spec.entry_end(scope, entry_start - 1, entry_start, None).unwrap_or(self.end_token);
+        self.next_token = entry_end;
+        Some(tokens.range(entry_start, entry_end))
     }
 }

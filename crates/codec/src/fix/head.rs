@@ -16,7 +16,7 @@ use unitape_base::digits::{self, HIGH, ONES};
 /// How messages begin, of the last few beginnings seen the one in use and the others.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PrefixCache {
-    pub used: MessagePrefix,
+    pub last_prefix: MessagePrefix,
     spare_prefixes: [MessagePrefix; 3],
 }
 
@@ -35,14 +35,14 @@ impl PrefixCache {
         let Some(length_at) = message.iter().take(20).skip(2).position(|&byte| byte == b'=') else { return };
         let len = length_at + 3;
         let Some(head) = message.get(..len).filter(|head| len <= 16 && head.ends_with(b"9=")) else { return };
-        if self.switch_prefix(message) || self.used.is_at(message) {
+        if self.switch_prefix(message) || self.last_prefix.is_at(message) {
             return;
         }
         let mut bytes = [0; 16];
         bytes[..len].copy_from_slice(head);
         self.spare_prefixes.rotate_right(1);
-        self.spare_prefixes[0] = self.used;
-        self.used =
+        self.spare_prefixes[0] = self.last_prefix;
+        self.last_prefix =
             MessagePrefix { bytes: u128::from_le_bytes(bytes), mask: u128::MAX >> (128 - 8 * len), len };
     }
 
@@ -50,7 +50,7 @@ impl PrefixCache {
     pub(crate) fn switch_prefix(&mut self, rest: &[u8]) -> bool {
         let prefix = self.spare_prefixes.iter_mut().find(|candidate| candidate.is_at(rest));
         let Some(prefix) = prefix else { return false };
-        std::mem::swap(&mut self.used, prefix);
+        std::mem::swap(&mut self.last_prefix, prefix);
         true
     }
 }
@@ -61,30 +61,30 @@ const TRAILER: usize = 7;
 /// The bounds that a message claims for itself, if its BodyLength is right. All offsets are into the buffer framed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UnverifiedMessage {
-    start: usize,
+    message_start: usize,
     body: Span,
     /// Bytes of MsgType.
     type_len: usize,
     /// The value of CheckSum (10), three bytes.
     checksum: u32,
     /// Messages of one key often have one shape.
-    pub key: u32,
+    pub shape_key: u32,
 }
 
 impl MessagePrefix {
     fn is_at(&self, rest: &[u8]) -> bool {
-        rest.first_chunk::<16>().is_some_and(|first| self.begins(*first))
+        rest.first_chunk::<16>().is_some_and(|first| self.begins_like(*first))
     }
 
     #[inline(always)]
-    fn begins(&self, first: [u8; 16]) -> bool {
+    fn begins_like(&self, first: [u8; 16]) -> bool {
         self.len != 0 && u128::from_le_bytes(first) & self.mask == self.bytes
     }
 
     /// Reads the claim of a message at `buf[start..]`, if that begins like the message remembered and BodyLength,
     /// MsgType and CheckSum are where and as they should be.
     #[inline(always)]
-    pub(crate) fn claim(
+    pub(crate) fn read_claim(
         &self,
         framer: &FixFramer,
         buf: &[u8],
@@ -92,10 +92,10 @@ impl MessagePrefix {
         sep: u8,
     ) -> Option<UnverifiedMessage> {
         // All that is looked at before the body lies within this; shorter is only the end of the buffer.
-        let rest = buf.get(start..)?;
-        let window = rest.first_chunk::<48>()?;
+        let message_bytes = buf.get(start..)?;
+        let window = message_bytes.first_chunk::<48>()?;
         let load = |from: usize| u64::from_le_bytes(*window[from..].first_chunk::<8>().expect("eight"));
-        if !self.begins(*window.first_chunk().expect("sixteen")) {
+        if !self.begins_like(*window.first_chunk().expect("sixteen")) {
             return None;
         }
         let seps = u64::from(sep) * ONES;
@@ -110,14 +110,14 @@ impl MessagePrefix {
         if separator_bits == 0 || digits == 0 {
             return None;
         }
-        let claimed = number(word, digits)?;
+        let claimed = parse_digits(word, digits)?;
         let body_start = digits_at + digits + 1;
         if claimed < 4 || claimed + TRAILER + body_start > framer.max_message() {
             return None;
         }
         let body_end = body_start + claimed;
         // The separator before the trailer, and the trailer.
-        let tail = u64::from_le_bytes(*rest.get(body_end - 1..)?.first_chunk::<8>()?);
+        let tail = u64::from_le_bytes(*message_bytes.get(body_end - 1..)?.first_chunk::<8>()?);
         let frame = u64::from_le_bytes([0, b'1', b'0', b'=', 0, 0, 0, 0]) | seps & 0xff00_0000_0000_00ff;
         if tail & 0xff00_0000_ffff_ffff != frame {
             return None;
@@ -136,7 +136,13 @@ impl MessagePrefix {
         let key =
             (claimed as u32).wrapping_add((msg_type >> 24) as u32 & 0xff ^ (msg_type >> 26) as u32 & 0x3ff);
         let body = Span { start: start + body_start, end: start + body_end };
-        Some(UnverifiedMessage { start, body, type_len, checksum: (tail >> 32) as u32 & 0x00ff_ffff, key })
+        Some(UnverifiedMessage {
+            message_start: start,
+            body,
+            type_len,
+            checksum: (tail >> 32) as u32 & 0x00ff_ffff,
+            shape_key: key,
+        })
     }
 }
 
@@ -146,7 +152,7 @@ impl UnverifiedMessage {
     pub(crate) fn message(&self) -> FramedFixMessage {
         let type_at = self.body.start + 3;
         FramedFixMessage {
-            span: Span { start: self.start, end: self.body.end + TRAILER },
+            span: Span { start: self.message_start, end: self.body.end + TRAILER },
             body: self.body,
             msg_type: Span { start: type_at, end: type_at + self.type_len },
             checksum_ok: true,
@@ -157,7 +163,7 @@ impl UnverifiedMessage {
     /// Returns the message's bytes.
     #[inline(always)]
     pub(crate) fn bytes<'b>(&self, buf: &'b [u8]) -> &'b [u8] {
-        buf.get(self.start..self.body.end + TRAILER).unwrap_or_default()
+        buf.get(self.message_start..self.body.end + TRAILER).unwrap_or_default()
     }
 
     /// Returns whether CheckSum (10) is right, given the sum of all bytes and the number of separators.
@@ -190,7 +196,7 @@ static CHECKSUMS: [u32; 256] = {
 
 /// Parses the lowest `digits` bytes of `word` as a number; 1 to 8 bytes.
 #[inline(always)]
-fn number(word: u64, digits: usize) -> Option<usize> {
+fn parse_digits(word: u64, digits: usize) -> Option<usize> {
     let shift = 64 - 8 * digits as u32;
     // Digits become 0 to 9 at the top, below is nothing.
     let d = (word << shift) ^ ((ONES * b'0' as u64) << shift);

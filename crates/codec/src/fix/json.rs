@@ -106,11 +106,11 @@ impl LineDecoder for FixLineDecoder<'_> {
 
     fn step(&mut self, input: DecodeInput<'_>) -> FrameStep<FixFault> {
         let Self { framer, tokens, writer } = self;
-        let next = tokens.frame(framer, input.bytes, input.offset, input.eof);
-        if let NextFixFrame::Skipped(span) = next {
+        let next_frame = tokens.frame(framer, input.bytes, input.offset, input.eof);
+        if let NextFixFrame::Skipped(span) = next_frame {
             writer.text_of_log(input, span);
         }
-        next.map(|message| {
+        next_frame.map(|message| {
             writer.message(input, message, tokens);
             message.span
         })
@@ -133,19 +133,19 @@ impl FixJsonWriter<'_> {
     fn message(&mut self, input: DecodeInput<'_>, message: FramedFixMessage, tokens: &MessageTokenizer) {
         let bytes = &input.bytes[message.span.start..message.span.end];
         let msg_type = &input.bytes[message.msg_type.start..message.msg_type.end];
-        let line = self.lines.text.len();
+        let line = self.lines.pending_lines.len();
         self.lines.begin(input.file_offset(message.span.start));
-        self.lines.text.extend_from_slice(b",\"type\":");
-        value(&mut self.lines.text, msg_type);
-        self.lines.text.extend_from_slice(b",\"fields\":");
+        self.lines.pending_lines.extend_from_slice(b",\"type\":");
+        value(&mut self.lines.pending_lines, msg_type);
+        self.lines.pending_lines.extend_from_slice(b",\"fields\":");
         let groups = self.dictionary.map_or(GroupTable::empty(), |dictionary| dictionary.groups(msg_type));
         let fields = tokens.as_slice();
         let encoding = encoding::message_encoding(bytes, fields);
         let body = self.dictionary.map(|dictionary| dictionary.body(msg_type));
         let context = FieldRenderContext { message: bytes, dictionary: self.dictionary, body, encoding };
-        match self.render.object(&mut self.lines.text, context, fields, groups) {
+        match self.render.write_object(&mut self.lines.pending_lines, context, fields, groups) {
             Ok(()) => {
-                self.lines.text.extend_from_slice(b"}\n");
+                self.lines.pending_lines.extend_from_slice(b"}\n");
                 self.summary.messages += 1;
             }
             Err(fault) => {
@@ -158,11 +158,11 @@ impl FixJsonWriter<'_> {
 
     fn text_of_log(&mut self, input: DecodeInput<'_>, span: Span) {
         self.lines.begin(input.file_offset(span.start));
-        self.lines.text.extend_from_slice(b",\"length\":");
-        number(&mut self.lines.text, span.len() as u64);
-        self.lines.text.extend_from_slice(b",\"text\":");
-        value(&mut self.lines.text, &input.bytes[span.start..span.end]);
-        self.lines.text.extend_from_slice(b"}\n");
+        self.lines.pending_lines.extend_from_slice(b",\"length\":");
+        number(&mut self.lines.pending_lines, span.len() as u64);
+        self.lines.pending_lines.extend_from_slice(b",\"text\":");
+        value(&mut self.lines.pending_lines, &input.bytes[span.start..span.end]);
+        self.lines.pending_lines.extend_from_slice(b"}\n");
         self.summary.texts += 1;
     }
 }
@@ -171,9 +171,9 @@ impl FixJsonWriter<'_> {
 #[derive(Debug, Default)]
 struct FieldsWriter {
     /// Items of the objects being written, an inner object's after its outer's.
-    items: Vec<ObjectField>,
+    object_items: Vec<ObjectField>,
     /// (tag, item), to find repeated tags.
-    order: Vec<(u32, u32)>,
+    item_order: Vec<(u32, u32)>,
 }
 
 /// The message whose fields are written.
@@ -188,8 +188,8 @@ struct FieldRenderContext<'m> {
 }
 
 impl<'m> FieldRenderContext<'m> {
-    fn scope(&self, tokens: TokenSlice<'m>) -> GroupScope<'m> {
-        GroupScope { message: self.message, tokens, body: self.body }
+    fn group_scope(&self, tokens: TokenSlice<'m>) -> GroupScope<'m> {
+        GroupScope { message: self.message, tokens, body_tags: self.body }
     }
 
     /// Writes a value: as text if it is UTF-8, or if the field is in the message's encoding.
@@ -215,25 +215,25 @@ impl<'m> FieldRenderContext<'m> {
 #[derive(Debug, Clone, Copy)]
 struct ObjectField {
     tag: u32,
-    first: u32,
+    first_item: u32,
     /// The next item of the same tag, 0 without one. An item is never both the first of its tag and the next of
     /// another item.
-    next: u32,
+    next_item: u32,
     /// Whether an item of this tag is before.
     is_repeat: bool,
 }
 
 impl FieldsWriter {
-    fn object<'m>(
+    fn write_object<'m>(
         &mut self,
         out: &mut Vec<u8>,
         context: FieldRenderContext<'m>,
         tokens: TokenSlice<'m>,
         groups: &'m GroupTable,
     ) -> Result<(), FixFault> {
-        let base = self.items.len();
+        let base = self.object_items.len();
         let result = self.object_at(out, context, tokens, groups, base);
-        self.items.truncate(base);
+        self.object_items.truncate(base);
         result
     }
 
@@ -251,25 +251,30 @@ impl FieldsWriter {
         let mut token_index = 0;
         while token_index < tokens.len() {
             let tag = tokens.token_at(token_index).tag;
-            let end = match groups.get(tag) {
-                Some(group) => group.read_in(context.scope(tokens), token_index)?.end(),
+            let field_end = match groups.get(tag) {
+                Some(group) => group.read_in(context.group_scope(tokens), token_index)?.end(),
                 None => token_index + 1,
             };
             let bit = 1 << (tag % 64);
             let word = &mut tag_bits[(tag >> 6) as usize % 64];
             repeated |= *word & bit != 0;
             *word |= bit;
-            self.items.push(ObjectField { tag, first: token_index as u32, next: 0, is_repeat: false });
-            token_index = end;
+            self.object_items.push(ObjectField {
+                tag,
+                first_item: token_index as u32,
+                next_item: 0,
+                is_repeat: false,
+            });
+            token_index = field_end;
         }
         if repeated {
-            self.chain(base);
+            self.link_repeats(base);
         }
-        let count = self.items.len();
+        let count = self.object_items.len();
         out.push(b'{');
         let mut comma = false;
         for index in base..count {
-            let item = self.items[index];
+            let item = self.object_items[index];
             if item.is_repeat {
                 continue;
             }
@@ -280,19 +285,19 @@ impl FieldsWriter {
             out.push(b'"');
             number(out, u64::from(item.tag));
             out.extend_from_slice(b"\":");
-            if item.next == 0 {
-                self.item(out, context, tokens, groups, item)?;
+            if item.next_item == 0 {
+                self.write_item(out, context, tokens, groups, item)?;
                 continue;
             }
             out.push(b'[');
             let mut item = item;
             loop {
-                self.item(out, context, tokens, groups, item)?;
-                if item.next == 0 {
+                self.write_item(out, context, tokens, groups, item)?;
+                if item.next_item == 0 {
                     break;
                 }
                 out.push(b',');
-                item = self.items[item.next as usize];
+                item = self.object_items[item.next_item as usize];
             }
             out.push(b']');
         }
@@ -301,21 +306,21 @@ impl FieldsWriter {
     }
 
     /// Links the items of each tag that occurs more than once.
-    fn chain(&mut self, base: usize) {
-        self.order.clear();
-        let tags = self.items[base..].iter().enumerate();
-        self.order.extend(tags.map(|(index, item)| (item.tag, (base + index) as u32)));
-        self.order.sort_unstable();
-        for pair in self.order.windows(2) {
+    fn link_repeats(&mut self, base: usize) {
+        self.item_order.clear();
+        let tags = self.object_items[base..].iter().enumerate();
+        self.item_order.extend(tags.map(|(index, item)| (item.tag, (base + index) as u32)));
+        self.item_order.sort_unstable();
+        for pair in self.item_order.windows(2) {
             if pair[0].0 == pair[1].0 {
-                self.items[pair[0].1 as usize].next = pair[1].1;
-                self.items[pair[1].1 as usize].is_repeat = true;
+                self.object_items[pair[0].1 as usize].next_item = pair[1].1;
+                self.object_items[pair[1].1 as usize].is_repeat = true;
             }
         }
     }
 
     #[inline]
-    fn item<'m>(
+    fn write_item<'m>(
         &mut self,
         out: &mut Vec<u8>,
         context: FieldRenderContext<'m>,
@@ -323,17 +328,17 @@ impl FieldsWriter {
         groups: &'m GroupTable,
         item: ObjectField,
     ) -> Result<(), FixFault> {
-        let first = item.first as usize;
+        let first_item = item.first_item as usize;
         let Some(group) = groups.get(item.tag) else {
-            context.value(out, tokens.token_at(first));
+            context.value(out, tokens.token_at(first_item));
             return Ok(());
         };
         out.push(b'[');
-        for (n, entry) in group.read_in(context.scope(tokens), first)?.enumerate() {
+        for (n, entry) in group.read_in(context.group_scope(tokens), first_item)?.enumerate() {
             if n > 0 {
                 out.push(b',');
             }
-            self.object(out, context, entry, group.nested())?;
+            self.write_object(out, context, entry, group.nested())?;
         }
         out.push(b']');
         Ok(())

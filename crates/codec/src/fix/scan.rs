@@ -28,9 +28,13 @@ pub(crate) enum MessageStartOutcome {
 /// Checks for `8=FIX`, a version and a separator at `offset`.
 #[inline]
 pub(crate) fn begin_string(buf: &[u8], offset: usize, sep: FieldSeparator) -> MessageStartOutcome {
-    let rest = &buf[offset.min(buf.len())..];
-    if !rest.starts_with(b"8=FIX") {
-        return if b"8=FIX".starts_with(rest) { MessageStartOutcome::Need } else { MessageStartOutcome::No };
+    let bytes_after = &buf[offset.min(buf.len())..];
+    if !bytes_after.starts_with(b"8=FIX") {
+        return if b"8=FIX".starts_with(bytes_after) {
+            MessageStartOutcome::Need
+        } else {
+            MessageStartOutcome::No
+        };
     }
     let mut pos = offset + 5;
     while pos - offset < 5 + VERSION_LEN_MAX
@@ -47,14 +51,14 @@ pub(crate) fn begin_string(buf: &[u8], offset: usize, sep: FieldSeparator) -> Me
 
 /// Finds every `8=FIX` in `buf[from..]` and decides whether a message starts there (rule 2 of
 /// [`frame`](super::frame)). Bytes before `from` do not matter.
-pub(crate) fn starts<'b>(
+pub(crate) fn message_starts<'b>(
     buf: &'b [u8],
     from: usize,
     sep: FieldSeparator,
     data: &'b RawFieldTags,
 ) -> impl Iterator<Item = (usize, MessageStartOutcome)> + 'b {
-    let rest = buf.get(from..).unwrap_or_default();
-    memchr::memmem::find_iter(rest, b"8=FIX").map(move |distance| {
+    let bytes_after = buf.get(from..).unwrap_or_default();
+    memchr::memmem::find_iter(bytes_after, b"8=FIX").map(move |distance| {
         let offset = from + distance;
         (offset, start_inside(buf, from, offset, sep, data))
     })
@@ -73,29 +77,29 @@ fn start_inside(
     sep: FieldSeparator,
     data: &RawFieldTags,
 ) -> MessageStartOutcome {
-    let before = &buf[from..offset];
-    let start = begin_string(buf, offset, sep);
-    match before.last() {
-        Some(b'0'..=b'9') => match start {
-            MessageStartOutcome::Yes(next) if buf[next..].starts_with(b"9=") => start,
+    let bytes_before = &buf[from..offset];
+    let message_start = begin_string(buf, offset, sep);
+    match bytes_before.last() {
+        Some(b'0'..=b'9') => match message_start {
+            MessageStartOutcome::Yes(next) if buf[next..].starts_with(b"9=") => message_start,
             MessageStartOutcome::Yes(next) if b"9=".starts_with(&buf[next..]) => MessageStartOutcome::Need,
             MessageStartOutcome::Yes(_) => MessageStartOutcome::No,
             other => other,
         },
         Some(b'=') => {
-            let digits = before[..before.len() - 1]
+            let digits = bytes_before[..bytes_before.len() - 1]
                 .iter()
                 .rev()
                 .take(10)
                 .take_while(|byte| byte.is_ascii_digit())
                 .count();
-            let tag = &before[before.len() - 1 - digits..before.len() - 1];
+            let tag = &bytes_before[bytes_before.len() - 1 - digits..bytes_before.len() - 1];
             match plain_length(tag) {
                 Some(tag) if data.is_data(tag as u32) => MessageStartOutcome::No,
-                _ => start,
+                _ => message_start,
             }
         }
-        _ => start,
+        _ => message_start,
     }
 }
 
@@ -125,16 +129,16 @@ pub(crate) enum MessageEndRule {
 
 /// Scans the trailer `10=…|` at `offset`. A line end or the end of the input may end it too.
 #[inline]
-pub(crate) fn trailer(
+pub(crate) fn scan_trailer(
     buf: &[u8],
     offset: usize,
     sep: FieldSeparator,
     line_ends: MessageEndRule,
     eof: bool,
 ) -> ChecksumScanOutcome {
-    let rest = &buf[offset.min(buf.len())..];
+    let bytes_after = &buf[offset.min(buf.len())..];
     // The common case, three digits and a one-byte separator, in one look.
-    if let (Some(sep), &[b'1', b'0', b'=', a, b, c, last, ..]) = (sep.byte(), rest)
+    if let (Some(sep), &[b'1', b'0', b'=', a, b, c, last, ..]) = (sep.byte(), bytes_after)
         && last == sep
         && a.is_ascii_digit()
         && b.is_ascii_digit()
@@ -143,8 +147,12 @@ pub(crate) fn trailer(
         let value = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
         return ChecksumScanOutcome::Ends { value: Some(value), end: offset + 7 };
     }
-    if !rest.starts_with(b"10=") {
-        return if b"10=".starts_with(rest) { ChecksumScanOutcome::Need } else { ChecksumScanOutcome::No };
+    if !bytes_after.starts_with(b"10=") {
+        return if b"10=".starts_with(bytes_after) {
+            ChecksumScanOutcome::Need
+        } else {
+            ChecksumScanOutcome::No
+        };
     }
     let value_at = offset + 3;
     let at_line_end = line_ends != MessageEndRule::No;
@@ -197,11 +205,11 @@ pub(crate) fn first_end(
     if line_ends == MessageEndRule::No {
         return trailer_found;
     }
-    let before = match trailer_found {
+    let bytes_before = match trailer_found {
         MessageEndOutcome::Trailer { body_end, .. } => body_end,
         _ => part.len(),
     };
-    let lines = memchr::memchr2_iter(b'\r', b'\n', &part[from..before]).map(|distance| from + distance);
+    let lines = memchr::memchr2_iter(b'\r', b'\n', &part[from..bytes_before]).map(|distance| from + distance);
     for line in lines {
         if line_ends == MessageEndRule::Any || part[from..line].ends_with(sep.bytes()) {
             return MessageEndOutcome::Line(line);
@@ -225,7 +233,7 @@ fn first_trailer(
     };
     for distance in memchr::memmem::find_iter(&part[from..], needle) {
         let body_end = from + distance + sep.len();
-        match trailer(part, body_end, sep, line_ends, eof) {
+        match scan_trailer(part, body_end, sep, line_ends, eof) {
             ChecksumScanOutcome::Ends { end, .. } => return MessageEndOutcome::Trailer { body_end, end },
             ChecksumScanOutcome::Need => return MessageEndOutcome::Need,
             ChecksumScanOutcome::No => {}
@@ -237,32 +245,32 @@ fn first_trailer(
 /// Returns whether garbage seems to contain a part of a message.
 pub(crate) fn looks_like_message(garbage: &[u8], sep: FieldSeparator) -> bool {
     let field = |separator_offset: usize| {
-        let rest = &garbage[separator_offset + sep.len()..];
-        [&b"8="[..], b"9=", b"35=", b"10="].iter().any(|tag| rest.starts_with(tag))
+        let bytes_after = &garbage[separator_offset + sep.len()..];
+        [&b"8="[..], b"9=", b"35=", b"10="].iter().any(|tag| bytes_after.starts_with(tag))
     };
-    let first = sep.bytes()[0];
+    let first_byte = sep.bytes()[0];
     memchr::memmem::find(garbage, b"8=FIX").is_some()
-        || memchr::memchr_iter(first, garbage).any(|offset| sep.is_at(garbage, offset) && field(offset))
+        || memchr::memchr_iter(first_byte, garbage).any(|offset| sep.is_at(garbage, offset) && field(offset))
 }
 
 /// Finds the value of the first field `tag` in a body. The span counts from the start of the body.
-pub(crate) fn field(body: &[u8], tag: u32, sep: FieldSeparator) -> Option<Span> {
+pub(crate) fn find_field(body: &[u8], tag: u32, sep: FieldSeparator) -> Option<Span> {
     let mut offset = 0;
     while offset < body.len() {
-        let end = sep.find(body, offset).unwrap_or(body.len());
-        let equals = body[offset..end].iter().take(10).position(|&byte| byte == b'=');
+        let value_end = sep.find(body, offset).unwrap_or(body.len());
+        let equals = body[offset..value_end].iter().take(10).position(|&byte| byte == b'=');
         if let Some(equals) = equals
             && plain_length(&body[offset..offset + equals]) == Some(tag as usize)
         {
-            return Some(Span { start: offset + equals + 1, end });
+            return Some(Span { start: offset + equals + 1, end: value_end });
         }
-        offset = end + sep.len();
+        offset = value_end + sep.len();
     }
     None
 }
 
 /// Adds up all bytes. It is simple enough that the compiler makes wide adds of it.
-pub(crate) fn sum(bytes: &[u8]) -> u64 {
+pub(crate) fn byte_sum(bytes: &[u8]) -> u64 {
     // 128 bytes of 255 fit in a u16 with room: lanes are added up often enough.
     bytes.chunks(128).map(|chunk| u64::from(chunk.iter().map(|&b| u16::from(b)).sum::<u16>())).sum()
 }

@@ -86,10 +86,10 @@ impl FieldSeparator {
     /// Finds the next separator at or after `offset`.
     #[inline]
     pub(crate) fn find(self, buf: &[u8], offset: usize) -> Option<usize> {
-        let rest = buf.get(offset..)?;
+        let bytes_after = buf.get(offset..)?;
         match self.byte() {
-            Some(sep) => memchr::memchr(sep, rest),
-            None => memchr::memmem::find(rest, b"^A"),
+            Some(sep) => memchr::memchr(sep, bytes_after),
+            None => memchr::memmem::find(bytes_after, b"^A"),
         }
         .map(|distance| offset + distance)
     }

@@ -19,12 +19,12 @@ pub(crate) struct TagSequence {
     hash: u64,
     pub tags: Vec<u32>,
     /// Tags and `=`, one after the other, and `PADDING` bytes.
-    pub text: Vec<u8>,
+    pub tag_text: Vec<u8>,
     pub text_len: usize,
     /// Bytes from the separator before each field to its value, and `PADDING` more.
     pub skips: Vec<u32>,
     /// The tag and `=` of each field as the first bytes of a word, which bytes these are, and how many.
-    pub words: Vec<(u64, u64, u32)>,
+    pub tag_words: Vec<(u64, u64, u32)>,
 }
 
 /// Bytes, or numbers, that may be read after the last.
@@ -55,11 +55,11 @@ const PATIENCE: u32 = 256;
 pub(crate) struct TagSequenceCache {
     /// At most `SHAPES`, each at any place; the place of the next one to be replaced.
     list: Vec<TagSequence>,
-    next: usize,
+    next_index: usize,
     /// New shapes met while all places were taken.
-    refused: u32,
+    refused_shapes: u32,
     /// Place and one more of the shape last seen for each key.
-    expected: Box<[u16; KEYS]>,
+    expected_shapes: Box<[u16; KEYS]>,
     /// Place and one more of the shape whose tags hash to about here.
     by_hash: Box<[u16; PLACES]>,
     /// Hashes of tags met once.
@@ -70,9 +70,9 @@ impl Default for TagSequenceCache {
     fn default() -> Self {
         TagSequenceCache {
             list: Vec::new(),
-            next: 0,
-            refused: 0,
-            expected: Box::new([0; KEYS]),
+            next_index: 0,
+            refused_shapes: 0,
+            expected_shapes: Box::new([0; KEYS]),
             by_hash: Box::new([0; PLACES]),
             seen_hashes: Box::new([0; PLACES]),
         }
@@ -83,7 +83,7 @@ impl TagSequenceCache {
     /// Returns the index of the shape last seen for `key`.
     #[inline(always)]
     pub(crate) fn expected_shape(&self, key: u32) -> Option<usize> {
-        usize::from(self.expected[key as usize % KEYS]).checked_sub(1)
+        usize::from(self.expected_shapes[key as usize % KEYS]).checked_sub(1)
     }
 
     /// Returns the shape at an index that [`TagSequenceCache::expected_shape`] gave since the last
@@ -97,17 +97,17 @@ impl TagSequenceCache {
     /// their shape, if it is remembered.
     pub(crate) fn expect_tags(&mut self, key: u32, tags: &[u32], data: &RawFieldTags) -> Option<usize> {
         let hash = hash(tags);
-        let index = self.find(hash, tags).or_else(|| self.make(hash, tags, data))?;
-        self.expected[key as usize % KEYS] = index as u16 + 1;
+        let index = self.find_shape(hash, tags).or_else(|| self.make_shape(hash, tags, data))?;
+        self.expected_shapes[key as usize % KEYS] = index as u16 + 1;
         Some(index)
     }
 
-    fn find(&self, hash: u64, tags: &[u32]) -> Option<usize> {
-        let mut places = probes(hash).map(|probe| usize::from(self.by_hash[probe]).wrapping_sub(1));
+    fn find_shape(&self, hash: u64, tags: &[u32]) -> Option<usize> {
+        let mut places = probe_indices(hash).map(|probe| usize::from(self.by_hash[probe]).wrapping_sub(1));
         places.find(|&index| self.list.get(index).is_some_and(|s| s.hash == hash && s.tags == tags))
     }
 
-    fn make(&mut self, hash: u64, tags: &[u32], data: &RawFieldTags) -> Option<usize> {
+    fn make_shape(&mut self, hash: u64, tags: &[u32], data: &RawFieldTags) -> Option<usize> {
         let seen_hash = &mut self.seen_hashes[hash as usize % PLACES];
         if *seen_hash != (hash >> 32) as u32 {
             *seen_hash = (hash >> 32) as u32;
@@ -118,28 +118,30 @@ impl TagSequenceCache {
         if tags.is_empty() || tags.len() > FIELDS_MAX || !tags.iter().all(is_simple_tag) {
             return None;
         }
-        let index = self.next;
-        if let Some(old) = self.list.get(index) {
-            self.refused += 1;
-            if self.refused < PATIENCE {
+        let index = self.next_index;
+        if let Some(old_shape) = self.list.get(index) {
+            self.refused_shapes += 1;
+            if self.refused_shapes < PATIENCE {
                 return None;
             }
-            if let Some(probe) = probes(old.hash).find(|&probe| self.by_hash[probe] == index as u16 + 1) {
+            if let Some(probe) =
+                probe_indices(old_shape.hash).find(|&probe| self.by_hash[probe] == index as u16 + 1)
+            {
                 self.by_hash[probe] = 0;
             }
-            self.refused = 0;
+            self.refused_shapes = 0;
             self.list[index] = TagSequence::new(index, hash, tags);
         } else {
             self.list.push(TagSequence::new(index, hash, tags));
         }
-        self.next = (index + 1) % SHAPES;
-        let free = probes(hash).find(|&probe| self.by_hash[probe] == 0);
+        self.next_index = (index + 1) % SHAPES;
+        let free = probe_indices(hash).find(|&probe| self.by_hash[probe] == 0);
         self.by_hash[free.unwrap_or(hash as usize % PLACES)] = index as u16 + 1;
         Some(index)
     }
 }
 
-fn probes(hash: u64) -> impl Iterator<Item = usize> {
+fn probe_indices(hash: u64) -> impl Iterator<Item = usize> {
     (0..PROBES).map(move |n| (hash as usize).wrapping_add(n) % PLACES)
 }
 
@@ -168,17 +170,17 @@ impl TagSequence {
         let mut text = Vec::new();
         let mut words = Vec::with_capacity(tags.len());
         for tag in tags {
-            let start = text.len();
+            let key_start = text.len();
             text.extend_from_slice(format!("{tag}=").as_bytes());
             let mut word = [0; 8];
-            word[..text.len() - start].copy_from_slice(&text[start..]);
-            let len = (text.len() - start) as u32;
+            word[..text.len() - key_start].copy_from_slice(&text[key_start..]);
+            let len = (text.len() - key_start) as u32;
             words.push((u64::from_le_bytes(word), u64::MAX >> (64 - 8 * len), len));
         }
         let text_len = text.len();
         text.resize(text_len + PADDING, 0);
         let mut skips: Vec<u32> = tags.iter().map(|&tag| digits(tag) + 2).collect();
         skips.resize(tags.len() + PADDING, 0);
-        TagSequence { id, hash, tags: tags.to_vec(), text, text_len, skips, words }
+        TagSequence { id, hash, tags: tags.to_vec(), tag_text: text, text_len, skips, tag_words: words }
     }
 }

@@ -51,11 +51,11 @@ pub struct GroupSelection {
     /// Slot and one more of every tag that an entry may hold, `OTHER` if it is not wanted; 0 for
     /// tags that end the group.
     members: TagMap,
-    wanted: usize,
+    wanted_fields: usize,
     /// The tag that starts every entry.
     delimiter: u32,
     /// Slots of the message whose tags are also members here.
-    shared: Vec<(u32, usize)>,
+    shared_slots: Vec<(u32, usize)>,
 }
 
 /// Member that is not wanted.
@@ -71,10 +71,16 @@ impl GroupSelection {
     pub fn new(count_tag: u32, wanted: &[u32], other_tags: &[u32]) -> Self {
         assert!((1..=WANTED_MAX).contains(&wanted.len()), "{} wanted fields", wanted.len());
         let mut members = TagMap::default();
-        other_tags.iter().for_each(|&tag| members.set(tag, OTHER));
+        other_tags.iter().for_each(|&tag| members.set_class(tag, OTHER));
         // The first slot of a tag named twice counts.
-        wanted.iter().enumerate().rev().for_each(|(slot, &tag)| members.set(tag, slot as u8 + 1));
-        GroupSelection { count_tag, members, wanted: wanted.len(), delimiter: wanted[0], shared: Vec::new() }
+        wanted.iter().enumerate().rev().for_each(|(slot, &tag)| members.set_class(tag, slot as u8 + 1));
+        GroupSelection {
+            count_tag,
+            members,
+            wanted_fields: wanted.len(),
+            delimiter: wanted[0],
+            shared_slots: Vec::new(),
+        }
     }
 }
 
@@ -87,16 +93,16 @@ impl FieldSelection {
             return None;
         }
         let mut slots = TagMap::default();
-        tags.iter().enumerate().rev().for_each(|(slot, &tag)| slots.set(tag, slot as u8 + 1));
+        tags.iter().enumerate().rev().for_each(|(slot, &tag)| slots.set_class(tag, slot as u8 + 1));
         for (index, group) in groups.iter().enumerate() {
             if slots.get(group.count_tag) != 0 {
                 return None;
             }
-            slots.set(group.count_tag, (tags.len() + index) as u8 + 1);
+            slots.set_class(group.count_tag, (tags.len() + index) as u8 + 1);
         }
         for group in &mut groups {
             let shared = tags.iter().enumerate().filter(|&(_, &tag)| group.members.get(tag) != 0);
-            group.shared = shared.map(|(slot, &tag)| (tag, slot + 1)).collect();
+            group.shared_slots = shared.map(|(slot, &tag)| (tag, slot + 1)).collect();
         }
         Some(FieldSelection { slots, fields: tags.len(), groups })
     }
@@ -114,7 +120,7 @@ const WANTED_MAX: usize = 200;
 pub struct FieldExtractor {
     /// The first layout is for messages without a remembered shape, the others for the shapes by their index.
     shapes: Vec<SlotLayout>,
-    wanted: Arc<FieldSelection>,
+    selection: Arc<FieldSelection>,
 }
 
 /// Where the slots' fields are.
@@ -128,7 +134,7 @@ struct SlotLayout {
     rows: Vec<u32>,
     groups: Vec<GroupRowLayout>,
     /// The counts that the groups of the message must have.
-    counts: Vec<ExpectedGroupCount>,
+    expected_counts: Vec<ExpectedGroupCount>,
 }
 
 /// The count of a group.
@@ -157,7 +163,7 @@ impl Default for SlotTokens {
 struct GroupRowLayout {
     entries: u32,
     /// The rows start here, one after the other.
-    start: usize,
+    first_row: usize,
     width: usize,
 }
 
@@ -165,7 +171,7 @@ impl FieldExtractor {
     /// Makes an extractor for the selection `wanted`.
     #[must_use]
     pub fn new(wanted: Arc<FieldSelection>) -> Self {
-        FieldExtractor { shapes: vec![SlotLayout::default()], wanted }
+        FieldExtractor { shapes: vec![SlotLayout::default()], selection: wanted }
     }
 
     /// Finds the selected fields and groups among `tokens`, the fields of `message`.
@@ -186,7 +192,7 @@ impl FieldExtractor {
             shape_index = self.add_shape(id, tokens.tags());
         }
         let shape = &self.shapes[shape_index];
-        for count in &shape.counts {
+        for count in &shape.expected_counts {
             let token = tokens.token_at(count.token as usize);
             if !count.is_right(message, token.start, token.end) {
                 return Err(count.fault(token.tag, token.start, token.slice(message)));
@@ -203,7 +209,7 @@ impl FieldExtractor {
             self.shapes.resize(shape_index + 1, SlotLayout::default());
         }
         let shape = &mut self.shapes[shape_index];
-        shape.read(&self.wanted, tags);
+        shape.read_tags(&self.selection, tags);
         shape.id = id;
         shape_index
     }
@@ -227,7 +233,7 @@ impl<'s> ExtractedFields<'s> {
     /// Lists the entries of the selected group `index`.
     #[inline(always)]
     pub fn entries(self, index: usize) -> impl ExactSizeIterator<Item = GroupEntry<'s>> {
-        let GroupRowLayout { start, width, entries, .. } =
+        let GroupRowLayout { first_row: start, width, entries, .. } =
             self.shape.groups.get(index).copied().unwrap_or_default();
         (0..entries as usize).map(move |n| {
             let row = start + n * width;
@@ -240,8 +246,8 @@ impl ExpectedGroupCount {
     /// Returns whether the count of this message, at `start..end`, equals the number of entries in its shape.
     #[inline(always)]
     fn is_right(&self, message: &[u8], start: u32, end: u32) -> bool {
-        let first = message.get(start as usize).copied().unwrap_or(0);
-        end == start + 1 && u16::from(first) == self.digit || self.is_right_in_full(message, start, end)
+        let first_byte = message.get(start as usize).copied().unwrap_or(0);
+        end == start + 1 && u16::from(first_byte) == self.digit || self.is_right_in_full(message, start, end)
     }
 
     /// Compares a count of any number of digits.
@@ -265,7 +271,7 @@ impl ExpectedGroupCount {
 }
 
 impl SlotLayout {
-    fn read(&mut self, wanted: &FieldSelection, tags: &[u32]) {
+    fn read_tags(&mut self, wanted: &FieldSelection, tags: &[u32]) {
         self.tokens.0.fill(NONE);
         // From the last to the first, so that the first of a tag stays.
         for (token_index, &tag) in tags.iter().enumerate().rev() {
@@ -273,16 +279,16 @@ impl SlotLayout {
         }
         self.rows.clear();
         self.groups.clear();
-        self.counts.clear();
+        self.expected_counts.clear();
         for (index, group) in wanted.groups.iter().enumerate() {
-            let start = self.rows.len();
+            let row_index = self.rows.len();
             let count = self.tokens.0[wanted.fields + index + 1];
             let entries = if count == NONE { 0 } else { self.entries(group, tags, count as usize) };
-            let width = group.wanted + 1;
-            self.groups.push(GroupRowLayout { entries, start, width });
+            let width = group.wanted_fields + 1;
+            self.groups.push(GroupRowLayout { entries, first_row: row_index, width });
             if count != NONE {
                 let digit = if entries < 10 { u16::from(b'0') + entries as u16 } else { u16::MAX };
-                self.counts.push(ExpectedGroupCount { token: count, digit, entries });
+                self.expected_counts.push(ExpectedGroupCount { token: count, digit, entries });
             }
         }
     }
@@ -292,7 +298,7 @@ impl SlotLayout {
         let (mut index, mut entry_count) = (count + 1, 0);
         while tags.get(index) == Some(&group.delimiter) {
             let row = self.rows.len();
-            self.rows.resize(row + group.wanted + 1, NONE);
+            self.rows.resize(row + group.wanted_fields + 1, NONE);
             let row = &mut self.rows[row..];
             row[1] = index as u32;
             index += 1;
@@ -310,9 +316,9 @@ impl SlotLayout {
             entry_count += 1;
         }
         // A tag that is also a member and was first seen inside: it is searched for after the group.
-        for &(tag, slot) in &group.shared {
-            let first = self.tokens.0[slot] as usize;
-            if first >= count && first < index {
+        for &(tag, slot) in &group.shared_slots {
+            let first_token = self.tokens.0[slot] as usize;
+            if first_token >= count && first_token < index {
                 let next_distance = tags[index..].iter().position(|&t| t == tag);
                 self.tokens.0[slot] = next_distance.map_or(NONE, |distance| (index + distance) as u32);
             }
@@ -355,7 +361,7 @@ impl Default for TagMap {
 }
 
 impl TagMap {
-    fn set(&mut self, tag: u32, value: u8) {
+    fn set_class(&mut self, tag: u32, value: u8) {
         match self.dense.get_mut(tag as usize) {
             Some(entry) => *entry = value,
             None => match self.sparse.binary_search_by_key(&tag, |&(tag, _)| tag) {

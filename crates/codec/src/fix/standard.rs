@@ -20,7 +20,7 @@ const TABLE: &str = include_str!("standard.txt");
 struct StandardTable {
     /// Sorted by tag.
     names: Vec<(u32, &'static str)>,
-    common: &'static str,
+    header_trailer_tags: &'static str,
     /// The variants of a group by its count tag.
     groups: BTreeMap<u32, Vec<&'static str>>,
     /// Body and variants by message type.
@@ -45,7 +45,7 @@ impl StandardTable {
                 _ => {}
             }
         }
-        StandardTable { names, common, groups, messages }
+        StandardTable { names, header_trailer_tags: common, groups, messages }
     }
 
     fn name(&self, tag: u32) -> Option<&'static str> {
@@ -68,7 +68,7 @@ impl StandardTable {
 
     /// Adds the members of a group and of its nested groups, except the members inside `closed`.
     fn add_members(&self, msg_type: &str, count: u32, closed: Option<u32>, members: &mut BTreeSet<u32>) {
-        for tag in self.variants(msg_type, count).iter().flat_map(|list| tags(list)) {
+        for tag in self.variants(msg_type, count).iter().flat_map(|list| parse_tags(list)) {
             if members.insert(tag) && Some(tag) != closed {
                 self.add_members(msg_type, tag, closed, members);
             }
@@ -80,7 +80,7 @@ impl StandardTable {
         let mut of_message = None;
         if let Some((body, _)) = self.messages.get(msg_type) {
             let all = of_message.insert(BTreeSet::new());
-            for tag in tags(body) {
+            for tag in parse_tags(body) {
                 all.insert(tag);
                 self.add_members(msg_type, tag, None, all);
             }
@@ -89,7 +89,7 @@ impl StandardTable {
         let (mut open, mut enclosing) = (vec![count], BTreeSet::new());
         while let Some(inner) = open.pop() {
             for group in self.groups.keys().copied().filter(is_there) {
-                let mut members = self.variants(msg_type, group).iter().flat_map(|list| tags(list));
+                let mut members = self.variants(msg_type, group).iter().flat_map(|list| parse_tags(list));
                 if group != count && members.any(|tag| tag == inner) && enclosing.insert(group) {
                     open.push(group);
                     self.add_members(msg_type, group, Some(count), outside);
@@ -100,7 +100,7 @@ impl StandardTable {
 }
 
 /// Parses a list of tags such as `8-10,34`.
-fn tags(list: &str) -> impl Iterator<Item = u32> {
+fn parse_tags(list: &str) -> impl Iterator<Item = u32> {
     let ranges = list.split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         Some(first.parse().ok()?..=last.parse().ok()?)
@@ -136,7 +136,7 @@ pub struct GroupMembership {
     pub members: BTreeSet<u32>,
     /// The other tags of the message: those outside groups, and those of the groups that may contain this group. For
     /// a type outside the standard, the tags of header and trailer and of such groups.
-    pub outside: BTreeSet<u32>,
+    pub outer_tags: BTreeSet<u32>,
 }
 
 impl GroupMembership {
@@ -156,9 +156,10 @@ impl GroupMembership {
         let body = standard.messages.get(msg_type);
         let mut members = BTreeSet::new();
         standard.add_members(msg_type, count, None, &mut members);
-        let mut outside: BTreeSet<u32> = tags(body.map_or(standard.common, |(body, _)| body)).collect();
+        let mut outside: BTreeSet<u32> =
+            parse_tags(body.map_or(standard.header_trailer_tags, |(body, _)| body)).collect();
         standard.add_enclosing(msg_type, count, &mut outside);
-        GroupMembership { is_standard: body.is_some(), members, outside }
+        GroupMembership { is_standard: body.is_some(), members, outer_tags: outside }
     }
 }
 
@@ -281,8 +282,8 @@ mod tests {
         assert!([600, 539, 524, 525, 538, 804, 545, 805].iter().all(|tag| legs.contains(tag)));
         // What follows the parties of a side is no part of them.
         let parties = GroupMembership::new(b"AE", 453);
-        assert!([54, 37, 1, 453, 552, 55].iter().all(|tag| parties.outside.contains(tag)));
-        assert!([448, 447, 452, 523, 803].iter().all(|tag| !parties.outside.contains(tag)));
+        assert!([54, 37, 1, 453, 552, 55].iter().all(|tag| parties.outer_tags.contains(tag)));
+        assert!([448, 447, 452, 523, 803].iter().all(|tag| !parties.outer_tags.contains(tag)));
         assert!(members("UX", 453).contains(&523), "a type of a venue's own");
         assert!(members("8", 5000).is_empty());
     }

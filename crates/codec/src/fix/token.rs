@@ -26,7 +26,7 @@ impl FieldToken {
     #[inline(always)]
     #[must_use]
     pub fn int(self, message: &[u8]) -> Option<i64> {
-        match self.top(message) {
+        match self.top_aligned(message) {
             Some((d, _)) if digits::all_digits(d) => Some(i64::from(digits::number(d))),
             // A sign is seldom, and more than eight bytes too.
             _ => value::int(self.slice(message)),
@@ -37,7 +37,7 @@ impl FieldToken {
     #[inline(always)]
     #[must_use]
     pub fn decimal(self, message: &[u8]) -> Option<Decimal> {
-        match self.top(message) {
+        match self.top_aligned(message) {
             Some((d, shift)) => value::decimal_8(d, shift),
             None => value::decimal(self.slice(message)),
         }
@@ -46,7 +46,7 @@ impl FieldToken {
     /// Loads a value of one to eight bytes as [`digits::top`] does, and counts the bits below it. A header precedes
     /// each value, so the load needs no search for its start.
     #[inline(always)]
-    fn top(self, message: &[u8]) -> Option<(u64, u32)> {
+    fn top_aligned(self, message: &[u8]) -> Option<(u64, u32)> {
         let len = self.end.wrapping_sub(self.start);
         let eight = message.get(..self.end as usize)?.last_chunk::<8>()?;
         if len.wrapping_sub(1) >= 8 {
@@ -60,7 +60,7 @@ impl FieldToken {
     /// Returns the first byte of the value; `message` must be the message of this token.
     #[inline(always)]
     #[must_use]
-    pub fn first(self, message: &[u8]) -> Option<u8> {
+    pub fn first_byte(self, message: &[u8]) -> Option<u8> {
         if self.start < self.end { message.get(self.start as usize).copied() } else { None }
     }
 
@@ -68,16 +68,18 @@ impl FieldToken {
     /// Returns `None` if the value is longer than `N` bytes; `N` is at most 32.
     #[inline]
     #[must_use]
-    pub fn padded<const N: usize>(self, message: &[u8]) -> Option<[u8; N]> {
-        let start = self.start as usize;
-        let len = (self.end as usize).wrapping_sub(start);
+    pub fn padded_value<const N: usize>(self, message: &[u8]) -> Option<[u8; N]> {
+        let value_start = self.start as usize;
+        let len = (self.end as usize).wrapping_sub(value_start);
         if len > N {
             return None;
         }
         // The bytes after the value are copied too and cleared again: no call, no loop.
         const { assert!(N <= ONES_ZEROS.len() / 2) };
         let mask = ONES_ZEROS[ONES_ZEROS.len() / 2 - len..].first_chunk::<N>()?;
-        if let Some(bytes) = message.get(start..start + N).and_then(|bytes| bytes.first_chunk::<N>()) {
+        if let Some(bytes) =
+            message.get(value_start..value_start + N).and_then(|bytes| bytes.first_chunk::<N>())
+        {
             let mut out = [0; N];
             if let (Ok(bytes), Some(mask)) = (<[u8; 8]>::try_from(&bytes[..]), mask.first_chunk::<8>()) {
                 // The mask on one word, a short cut that the compiler does not see.

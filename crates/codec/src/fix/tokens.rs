@@ -25,14 +25,14 @@ use super::token::{FieldToken, TokenSlice};
 /// The fields of one message at a time, in buffers that are used again for the next.
 #[derive(Debug, Clone)]
 pub struct MessageTokenizer {
-    /// Grows to the largest message seen and stays; the first `used` are the current message.
+    /// Grows to the largest message seen and stays; the first `used_tokens` are the current message.
     columns: FieldColumns,
-    used: usize,
+    used_tokens: usize,
     kernel: FixKernel,
     heads: PrefixCache,
     shapes: TagSequenceCache,
     /// The shape that has the tags of the current message. Without a shape, the columns have the tags.
-    shape: Option<usize>,
+    shape_index: Option<usize>,
 }
 
 impl Default for MessageTokenizer {
@@ -51,11 +51,11 @@ impl MessageTokenizer {
     pub(crate) fn with_kernel(kernel: FixKernel) -> Self {
         MessageTokenizer {
             columns: FieldColumns::default(),
-            used: 0,
+            used_tokens: 0,
             kernel,
             heads: PrefixCache::default(),
             shapes: TagSequenceCache::default(),
-            shape: None,
+            shape_index: None,
         }
     }
 
@@ -71,12 +71,12 @@ impl MessageTokenizer {
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> TokenSlice<'_> {
-        let (tags, shape) = match self.shape {
+        let (tags, shape) = match self.shape_index {
             Some(shape_index) => {
                 let shape = self.shapes.shape_at(shape_index);
                 (&shape.tags[..], shape.id)
             }
-            None => (&self.columns.tags[..self.used], 0),
+            None => (&self.columns.tags[..self.used_tokens], 0),
         };
         TokenSlice::new(tags, &self.columns.starts, &self.columns.ends, shape)
     }
@@ -88,7 +88,7 @@ impl MessageTokenizer {
             return;
         }
         let filled_tokens: Vec<FieldToken> = tokens.iter().filter(|token| token.start < token.end).collect();
-        (self.used, self.shape) = (filled_tokens.len(), None);
+        (self.used_tokens, self.shape_index) = (filled_tokens.len(), None);
         for (index, token) in filled_tokens.into_iter().enumerate() {
             self.columns.write_field(index, token.tag, token.start, token.end);
         }
@@ -114,17 +114,17 @@ impl MessageTokenizer {
     /// # Errors
     /// Fails at the first field that is not `tag=value`; the fields before it stay readable.
     pub fn index(&mut self, message: &[u8], framer: &FixFramer) -> Result<(), FixFault> {
-        (self.used, self.shape) = (0, None);
+        (self.used_tokens, self.shape_index) = (0, None);
         if u32::try_from(message.len()).is_err() {
             // Tokens have 32-bit offsets; framing never makes so long a message.
             return Err(FixFault::NoEnd { limit: u32::MAX });
         }
         match framer.sep().byte() {
             Some(sep) => {
-                let pass = self.kernel.read(message, sep, framer.data_tags(), &mut self.columns);
-                self.finish(message, pass, framer)
+                let pass = self.kernel.read_fields(message, sep, framer.data_tags(), &mut self.columns);
+                self.finish_message(message, pass, framer)
             }
-            None => self.walk(message, 0, framer),
+            None => self.walk_fields(message, 0, framer),
         }
     }
 
@@ -132,10 +132,10 @@ impl MessageTokenizer {
     /// checksum, separators and tags. Returns a message with a field that is not `tag=value` as
     /// [`NextFixFrame::Bad`].
     pub fn frame(&mut self, framer: &FixFramer, buf: &[u8], offset: usize, eof: bool) -> NextFixFrame {
-        (self.used, self.shape) = (0, None);
-        let first = after_line_ends(buf, offset);
+        (self.used_tokens, self.shape_index) = (0, None);
+        let message_offset = after_line_ends(buf, offset);
         if let Some(sep) = framer.sep().byte()
-            && let Some(message) = self.frame_expected(framer, buf, first, sep)
+            && let Some(message) = self.frame_expected(framer, buf, message_offset, sep)
         {
             return NextFixFrame::Message(message);
         }
@@ -153,36 +153,36 @@ impl MessageTokenizer {
         first: usize,
         sep: u8,
     ) -> Option<FramedFixMessage> {
-        let claim = self.heads.used.claim(framer, buf, first, sep)?;
-        let shape_index = self.shapes.expected_shape(claim.key)?;
+        let claim = self.heads.last_prefix.read_claim(framer, buf, first, sep)?;
+        let shape_index = self.shapes.expected_shape(claim.shape_key)?;
         let shape = self.shapes.shape_at(shape_index);
         let sum = self.kernel.read_expected(claim.bytes(buf), sep, shape, &mut self.columns)?;
         if !claim.sums_to(sum, shape.tags.len(), sep) {
             return None;
         }
-        (self.used, self.shape) = (shape.tags.len(), Some(shape_index));
+        (self.used_tokens, self.shape_index) = (shape.tags.len(), Some(shape_index));
         Some(claim.message())
     }
 
     /// Frames a message that begins otherwise, or whose tags are not those expected.
     #[inline(never)]
     fn frame_general(&mut self, framer: &FixFramer, buf: &[u8], offset: usize, eof: bool) -> NextFixFrame {
-        let first = after_line_ends(buf, offset);
+        let message_offset = after_line_ends(buf, offset);
         if let Some(sep) = framer.sep().byte() {
-            if self.heads.switch_prefix(buf.get(first..).unwrap_or_default())
-                && let Some(message) = self.frame_expected(framer, buf, first, sep)
+            if self.heads.switch_prefix(buf.get(message_offset..).unwrap_or_default())
+                && let Some(message) = self.frame_expected(framer, buf, message_offset, sep)
             {
                 return NextFixFrame::Message(message);
             }
-            if let Some(claim) = self.heads.used.claim(framer, buf, first, sep) {
+            if let Some(claim) = self.heads.last_prefix.read_claim(framer, buf, message_offset, sep) {
                 let (bytes, message) = (claim.bytes(buf), claim.message());
-                let pass = self.kernel.read(bytes, sep, framer.data_tags(), &mut self.columns);
-                if claim.sums_to(pass.sum, pass.seps, sep) {
-                    if let Err(fault) = self.finish(bytes, pass, framer) {
+                let pass = self.kernel.read_fields(bytes, sep, framer.data_tags(), &mut self.columns);
+                if claim.sums_to(pass.byte_sum, pass.seps, sep) {
+                    if let Err(fault) = self.finish_message(bytes, pass, framer) {
                         return NextFixFrame::Bad { span: message.span, fault };
                     }
-                    let tags = &self.columns.tags[..self.used];
-                    self.shape = self.shapes.expect_tags(claim.key, tags, framer.data_tags());
+                    let tags = &self.columns.tags[..self.used_tokens];
+                    self.shape_index = self.shapes.expect_tags(claim.shape_key, tags, framer.data_tags());
                     return NextFixFrame::Message(message);
                 }
             }
@@ -204,35 +204,44 @@ impl MessageTokenizer {
 
     /// Takes the fields that a pass has read, and walks on from where it stopped.
     #[inline]
-    fn finish(&mut self, message: &[u8], pass: ScanTotals, framer: &FixFramer) -> Result<(), FixFault> {
-        self.used = pass.fields;
-        if pass.stopped < message.len() { self.walk(message, pass.stopped, framer) } else { Ok(()) }
+    fn finish_message(
+        &mut self,
+        message: &[u8],
+        pass: ScanTotals,
+        framer: &FixFramer,
+    ) -> Result<(), FixFault> {
+        self.used_tokens = pass.fields;
+        if pass.walk_start < message.len() {
+            self.walk_fields(message, pass.walk_start, framer)
+        } else {
+            Ok(())
+        }
     }
 
     /// Reads fields one after the other from `offset`, appending to those already read.
     #[cold]
-    fn walk(&mut self, message: &[u8], mut offset: usize, framer: &FixFramer) -> Result<(), FixFault> {
+    fn walk_fields(&mut self, message: &[u8], mut offset: usize, framer: &FixFramer) -> Result<(), FixFault> {
         let sep = framer.sep();
         let accepts_empty = framer.accepts(FixLeniency::EMPTY);
         let accepts_data = framer.accepts(FixLeniency::DATA);
         // The data field expected next, its length and the tag of that.
         let mut expected = None;
         while offset < message.len() {
-            let before = self.used.checked_sub(1).map_or(0, |last| self.columns.tags[last]);
+            let previous_tag = self.used_tokens.checked_sub(1).map_or(0, |last| self.columns.tags[last]);
             let fault = |tag, kind| FixFault::Field { offset: offset as u32, tag, kind };
-            let mut end = sep.find(message, offset).unwrap_or(message.len());
-            if end == offset {
+            let mut value_end = sep.find(message, offset).unwrap_or(message.len());
+            if value_end == offset {
                 if accepts_empty {
-                    offset = end + sep.len();
+                    offset = value_end + sep.len();
                     continue;
                 }
-                return Err(fault(before, FieldFault::Empty));
+                return Err(fault(previous_tag, FieldFault::Empty));
             }
-            let Some(equals) = message[offset..end].iter().position(|&byte| byte == b'=') else {
-                return Err(fault(before, FieldFault::NoEquals));
+            let Some(equals) = message[offset..value_end].iter().position(|&byte| byte == b'=') else {
+                return Err(fault(previous_tag, FieldFault::NoEquals));
             };
             let value = offset + equals + 1;
-            let tag = plain_tag(&message[offset..value - 1]).ok_or(fault(before, FieldFault::Tag))?;
+            let tag = plain_tag(&message[offset..value - 1]).ok_or(fault(previous_tag, FieldFault::Tag))?;
             if let Some((data_tag, length, length_tag)) = expected.take()
                 && tag == data_tag
             {
@@ -242,7 +251,7 @@ impl MessageTokenizer {
                             && (sep.is_at(message, value + length)
                                 || value + length == message.len() && accepts_data) =>
                     {
-                        end = value + length;
+                        value_end = value + length;
                     }
                     _ if accepts_data => {}
                     _ => {
@@ -251,15 +260,15 @@ impl MessageTokenizer {
                     }
                 }
             }
-            if end == value && !accepts_empty {
+            if value_end == value && !accepts_empty {
                 return Err(fault(tag, FieldFault::NoValue));
             }
-            self.columns.write_field(self.used, tag, value as u32, end as u32);
-            self.used += 1;
+            self.columns.write_field(self.used_tokens, tag, value as u32, value_end as u32);
+            self.used_tokens += 1;
             if let Some(data_tag) = framer.data_tags().data_of(tag) {
-                expected = Some((data_tag, plain_length(&message[value..end]), tag));
+                expected = Some((data_tag, plain_length(&message[value..value_end]), tag));
             }
-            offset = (end + sep.len()).min(message.len());
+            offset = (value_end + sep.len()).min(message.len());
         }
         Ok(())
     }

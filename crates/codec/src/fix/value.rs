@@ -36,15 +36,15 @@ pub fn decimal(text: &[u8]) -> Option<Decimal> {
     {
         return decimal_16(digits::top(first), 64 - 8 * first.len() as u32, digits::digits(*last));
     }
-    let (negative, digits) = signed(text);
+    let (negative, digits) = split_sign(text);
     decimal_19(negative, digits)
 }
 
 /// Parses one to eight bytes from [`digits::top`], with or without a sign. `shift` counts the bits below them.
 #[inline(always)]
 pub(super) fn decimal_8(d: u64, shift: u32) -> Option<Decimal> {
-    let (d, negative) = unsigned(d, shift);
-    let point_mask = points(d);
+    let (d, negative) = parse_unsigned(d, shift);
+    let point_mask = point_bits(d);
     let (d, decimals) = if point_mask == 0 { (d, 0) } else { without_point(d, point_mask) };
     // Seldom so short; a sign and a point alone are no number.
     if shift >= 48 && 64 - shift == 8 * (negative as u32 + u32::from(point_mask != 0))
@@ -60,8 +60,8 @@ pub(super) fn decimal_8(d: u64, shift: u32) -> Option<Decimal> {
 /// `shift` counts the bits below the first.
 #[inline(always)]
 fn decimal_16(first: u64, shift: u32, last: u64) -> Option<Decimal> {
-    let (first, negative) = unsigned(first, shift);
-    let (in_first, in_last) = (points(first), points(last));
+    let (first, negative) = parse_unsigned(first, shift);
+    let (in_first, in_last) = (point_bits(first), point_bits(last));
     let (first, last, decimals) = if in_first != 0 {
         let (first, decimals) = without_point(first, in_first);
         (first, last, decimals + 8)
@@ -81,19 +81,19 @@ fn decimal_16(first: u64, shift: u32, last: u64) -> Option<Decimal> {
 
 /// Digits whose sign is a leading zero, and one if there was one. Changes are of either sign: no branch.
 #[inline(always)]
-fn unsigned(d: u64, shift: u32) -> (u64, i64) {
+fn parse_unsigned(d: u64, shift: u32) -> (u64, i64) {
     let negative = (d >> shift) as u8 == SIGN;
     (d ^ (u64::from(negative) * u64::from(SIGN)) << shift, i64::from(negative))
 }
 
 /// Marks the first point: the lowest set bit is in its byte. Bits above it may be false.
 #[inline(always)]
-const fn points(d: u64) -> u64 {
+const fn point_bits(d: u64) -> u64 {
     let x = d ^ (digits::ONES * POINT);
     x.wrapping_sub(digits::ONES) & !x & digits::HIGH
 }
 
-/// Digits without the first point, which [`points`] has found, and the number of those after it.
+/// Digits without the first point, which [`point_bits`] has found, and the number of those after it.
 #[inline(always)]
 const fn without_point(d: u64, point_mask: u64) -> (u64, u32) {
     // The digits before the point move up by its one byte; a second point is no digit.
@@ -170,7 +170,7 @@ fn decimal_long(negative: bool, digits: &[u8]) -> Option<Decimal> {
 #[inline]
 #[must_use]
 pub fn int(text: &[u8]) -> Option<i64> {
-    let (negative, digits) = signed(text);
+    let (negative, digits) = split_sign(text);
     if digits.len() > 8 {
         return int_long(negative, digits);
     }
@@ -195,7 +195,7 @@ fn int_long(negative: bool, digits: &[u8]) -> Option<i64> {
 }
 
 #[inline(always)]
-fn signed(text: &[u8]) -> (bool, &[u8]) {
+fn split_sign(text: &[u8]) -> (bool, &[u8]) {
     match text {
         [b'-', rest @ ..] => (true, rest),
         _ => (false, text),
@@ -263,7 +263,7 @@ pub fn date(text: &[u8]) -> Option<i64> {
     if !digits::all_digits(day) {
         return None;
     }
-    Some(days(day)? * 86_400 * NANOS)
+    Some(epoch_days(day)? * 86_400 * NANOS)
 }
 
 /// Reads `HH:MM:SS`, optionally with `.` and 1 to 12 digits, as nanoseconds since midnight. Second
@@ -283,7 +283,7 @@ fn clock_and_fraction(clock: [u8; 8], text: &[u8], fraction: &[u8]) -> Option<i6
     if (clock_wrong(clock) | fraction_wrong) & digits::HIGH != 0 {
         return None;
     }
-    Some(seconds(clock)? * NANOS + nanos)
+    Some(clock_seconds(clock)? * NANOS + nanos)
 }
 
 /// Converts `HH:MM:SS` to digits of 0 to 9; colons become 0.
@@ -302,11 +302,11 @@ const fn clock_wrong(clock: u64) -> u64 {
 
 /// Converts `HH:MM:SS` to seconds since midnight.
 #[inline(always)]
-fn seconds(clock: u64) -> Option<i64> {
+fn clock_seconds(clock: u64) -> Option<i64> {
     let parts = digits::pairs(clock) & 0x00ff_0000_ff00_00ff;
     // Each is at most 99; more than it may be sets its highest bit.
-    let most = (127 - 23) | (127 - 59) << 24 | (127 - 60) << 48;
-    if (parts + most) & digits::HIGH & 0x00ff_0000_ff00_00ff != 0 {
+    let digit_bias = (127 - 23) | (127 - 59) << 24 | (127 - 60) << 48;
+    if (parts + digit_bias) & digits::HIGH & 0x00ff_0000_ff00_00ff != 0 {
         return None;
     }
     let (hours, minutes, seconds) = (parts & 0xff, parts >> 24 & 0xff, parts >> 48);
@@ -348,7 +348,7 @@ fn fraction_long(digits: &[u8]) -> Option<i64> {
 
 /// Days from 1970-01-01 to the day of eight digits.
 #[inline(always)]
-fn days(day: u64) -> Option<i64> {
+fn epoch_days(day: u64) -> Option<i64> {
     let pairs = digits::pairs(day);
     let (century, of_century) = (u32::from(pairs as u8), u32::from((pairs >> 16) as u8));
     let (month, day) = (u32::from((pairs >> 32) as u8), u32::from((pairs >> 48) as u8));

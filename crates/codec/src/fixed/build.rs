@@ -36,18 +36,18 @@ impl FixedWidthLayout {
     /// Fails if the text is no layout; the error has the line.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let error_at = |offset: usize, reason: String| {
-            let before = text.as_bytes().get(..offset).unwrap_or_default();
-            let line = 1 + before.iter().filter(|b| **b == b'\n').count();
+            let text_before = text.as_bytes().get(..offset).unwrap_or_default();
+            let line = 1 + text_before.iter().filter(|b| **b == b'\n').count();
             Error::Layout { origin: origin.to_owned(), line, reason }
         };
         let parsed: Result<FixedLayoutConfig, _> = toml::from_str(text);
         let parsed = parsed.map_err(|e| error_at(e.span().map_or(0, |s| s.start), e.message().to_owned()))?;
-        build(parsed).map_err(|wrong| error_at(wrong.offset, wrong.reason))
+        build_layout(parsed).map_err(|wrong| error_at(wrong.offset, wrong.reason))
     }
 }
 
 /// Builds a layout.
-fn build(text: FixedLayoutConfig) -> LayoutResult<FixedWidthLayout> {
+fn build_layout(text: FixedLayoutConfig) -> LayoutResult<FixedWidthLayout> {
     check_name(&text.name)?;
     let page = match text.encoding.as_ref().filter(|e| e.get_ref() != "ascii") {
         None => None,
@@ -70,12 +70,12 @@ fn build(text: FixedLayoutConfig) -> LayoutResult<FixedWidthLayout> {
     // The header comes first, so that times can look for its dates.
     let header = text.record.iter().position(|r| r.get_ref().role == RecordRole::Header);
     let mut records: Vec<Option<RecordLayout>> = text.record.iter().map(|_| None).collect();
-    let mut names = BTreeSet::new();
+    let mut record_names = BTreeSet::new();
     let order = header.into_iter().chain((0..text.record.len()).filter(|i| Some(*i) != header));
     for i in order {
         let record = &text.record[i];
         check_name(&record.get_ref().name)?;
-        if !names.insert(record.get_ref().name.get_ref().clone()) {
+        if !record_names.insert(record.get_ref().name.get_ref().clone()) {
             let name = &record.get_ref().name;
             return refuse(&name.span(), format!("two records are called `{}`", name.get_ref()));
         }
@@ -87,14 +87,14 @@ fn build(text: FixedLayoutConfig) -> LayoutResult<FixedWidthLayout> {
     }
     let records: Vec<RecordLayout> = records.into_iter().flatten().collect();
     for (record, text) in records.iter().zip(&text.record) {
-        let open = record.role != RecordRole::Header && record.selectors.is_empty();
-        let last = records.last().is_some_and(|l| l.name == record.name);
-        if open && !last {
+        let matches_all = record.role != RecordRole::Header && record.selectors.is_empty();
+        let repeats_last = records.last().is_some_and(|l| l.name == record.name);
+        if matches_all && !repeats_last {
             let reason =
                 "every record behind this one is this one: give it a `when`, or put it last".to_owned();
             return refuse(&text.span(), reason);
         }
-        if open && record.role == RecordRole::Trailer {
+        if matches_all && record.role == RecordRole::Trailer {
             return refuse(&text.span(), "a trailer needs a `when` to be known by".to_owned());
         }
     }
@@ -115,8 +115,8 @@ fn build(text: FixedLayoutConfig) -> LayoutResult<FixedWidthLayout> {
         header: header.map(|h| h as u16),
         records,
         // The layout's own zone is the first.
-        zone: text.zone.is_some().then_some(0),
-        zones: zones.zones,
+        default_zone: text.zone.is_some().then_some(0),
+        zone_caches: zones.zones,
         record_bytes_max,
         page,
     })
@@ -131,7 +131,7 @@ pub struct TimeZoneTable {
     names: Vec<String>,
     pub zones: Vec<CachedTimeZone>,
     /// The layout's zone, for columns that name no zone.
-    default: Option<Spanned<String>>,
+    default_zone: Option<Spanned<String>>,
     ambiguous: AmbiguousTimes,
     pub pivot: Option<i64>,
 }
@@ -145,7 +145,7 @@ impl TimeZoneTable {
     ) -> LayoutResult<Self> {
         let ambiguous = ambiguous.map(ambiguous_times).transpose()?.unwrap_or_default();
         let pivot = pivot.map(pivot_year).transpose()?;
-        let mut table = TimeZoneTable { ambiguous, pivot, default: zone.cloned(), ..Self::default() };
+        let mut table = TimeZoneTable { ambiguous, pivot, default_zone: zone.cloned(), ..Self::default() };
         if let Some(zone) = zone {
             table.id(zone, ambiguous)?;
         }
@@ -155,7 +155,7 @@ impl TimeZoneTable {
     /// Returns the zone of a column, if the column or the layout names one.
     pub fn of_column(&mut self, text: &ColumnLayoutConfig) -> LayoutResult<Option<u16>> {
         let ambiguous = text.ambiguous.as_ref().map(ambiguous_times).transpose()?.unwrap_or(self.ambiguous);
-        match text.zone.clone().or_else(|| self.default.clone()) {
+        match text.zone.clone().or_else(|| self.default_zone.clone()) {
             Some(name) => self.id(&name, ambiguous).map(Some),
             None => Ok(None),
         }
@@ -220,7 +220,7 @@ fn build_record(
         return refuse(&span, format!("a record has 1 to {COLUMNS_MAX} columns"));
     }
     let mut columns: Vec<ColumnLayout> = Vec::new();
-    let mut next = 0;
+    let mut next_offset = 0;
     for column in &text.column {
         let (span, text) = (column.span(), column.get_ref());
         check_name(&text.name)?;
@@ -241,9 +241,9 @@ fn build_record(
                 "a record that may end early (short = \"pad\") has no blank for such a number".to_owned();
             return refuse(&span, reason);
         }
-        let range = column_range(text, &span, &columns, next)?;
+        let range = column_range(text, &span, &columns, next_offset)?;
         if text.redefines.is_none() {
-            next = range.end;
+            next_offset = range.end;
         }
         if text.point.is_some() || text.thousands.is_some() || text.negative.is_some() {
             return refuse(&span, "point, thousands and negative are for separated values".to_owned());
@@ -251,13 +251,13 @@ fn build_record(
         columns.push(build_column(text, &span, range, zones)?);
     }
     let stated = text.bytes.as_ref().or(layout.record_bytes.as_ref());
-    let bytes = stated.map_or(next, |b| *b.get_ref());
+    let bytes = stated.map_or(next_offset, |b| *b.get_ref());
     if bytes == 0 || bytes > RECORD_BYTES_MAX {
         let bytes_span = stated.map_or(span, Spanned::span);
         return refuse(&bytes_span, format!("a record has 1 to {RECORD_BYTES_MAX} bytes, not {bytes}"));
     }
     check_cover(&columns, text, &span, bytes)?;
-    dates(text, &mut columns, header)?;
+    find_dates(text, &mut columns, header)?;
     let find = |name: &Spanned<String>, key: &str| {
         let index = columns.iter().position(|c| c.name == *name.get_ref());
         index.map_or_else(|| refuse(&name.span(), format!("{key}: no column `{}`", name.get_ref())), Ok)
@@ -279,7 +279,7 @@ fn build_record(
         let Some(column) = columns.iter().find(|c| c.name == *name) else {
             return refuse(&values.span(), format!("when: no column `{name}`"));
         };
-        let padded = |v: &String| column.padded(v.as_bytes());
+        let padded = |v: &String| column.pad_value(v.as_bytes());
         let Some(list) = values.get_ref().list().iter().map(padded).collect::<Option<Vec<_>>>() else {
             return refuse(&values.span(), format!("when: longer than column `{name}`"));
         };
@@ -304,7 +304,7 @@ fn column_range(
             None => return refuse(&name.span(), format!("redefines: no column `{}` before", name.get_ref())),
         },
     };
-    let start = match &text.start {
+    let column_start = match &text.start {
         Some(start) if *start.get_ref() == 0 => {
             return refuse(&start.span(), "start counts from 1".to_owned());
         }
@@ -313,19 +313,19 @@ fn column_range(
     };
     let (length_span, length) = match (&text.length, &redefined_range) {
         (Some(length), _) => (length.span(), *length.get_ref()),
-        (None, Some(range)) => (span.clone(), range.end.saturating_sub(start)),
+        (None, Some(range)) => (span.clone(), range.end.saturating_sub(column_start)),
         (None, None) => return refuse(span, format!("column `{}` needs a length", text.name.get_ref())),
     };
-    if length == 0 || length > RECORD_BYTES_MAX || start > RECORD_BYTES_MAX {
+    if length == 0 || length > RECORD_BYTES_MAX || column_start > RECORD_BYTES_MAX {
         return refuse(&length_span, format!("a column has 1 to {RECORD_BYTES_MAX} bytes within its record"));
     }
     if let Some(range) = redefined_range
-        && (start < range.start || start + length > range.end)
+        && (column_start < range.start || column_start + length > range.end)
     {
         let reason = format!("it must lie within bytes {} to {}", range.start + 1, range.end);
         return refuse(&text.redefines.as_ref().map_or(length_span, Spanned::span), reason);
     }
-    Ok(start..start + length)
+    Ok(column_start..column_start + length)
 }
 
 /// Checks that every byte of the record belongs to one column.
@@ -352,14 +352,14 @@ fn check_cover(
             return refuse(&span, reason);
         }
         if first > end {
-            return refuse(&span, gap(end, first));
+            return refuse(&span, byte_gap(end, first));
         }
         (end, last) = (column_end, Some(column));
     }
-    if end < bytes { refuse(span, gap(end, bytes)) } else { Ok(()) }
+    if end < bytes { refuse(span, byte_gap(end, bytes)) } else { Ok(()) }
 }
 
-fn gap(from: usize, to: usize) -> String {
+fn byte_gap(from: usize, to: usize) -> String {
     format!("bytes {} to {to} belong to no column; name them, or say type = \"filler\"", from + 1)
 }
 
@@ -399,7 +399,7 @@ pub fn build_column(
         return refuse(span, "`sign` is for numbers".to_owned());
     }
     if text.storage != NumberStorage::Text {
-        let most = if text.storage == NumberStorage::Packed { 16 } else { 8 };
+        let length_max = if text.storage == NumberStorage::Packed { 16 } else { 8 };
         if !matches!(text.r#type, ColumnType::Int | ColumnType::Decimal)
             || text.sign != SignStyle::None
             || !text.none.is_empty()
@@ -411,8 +411,8 @@ pub fn build_column(
         if text.r#type == ColumnType::Decimal && text.decimals.is_none() {
             return refuse(span, "such a number has no point: say `decimals`".to_owned());
         }
-        if length > most {
-            return refuse(span, format!("such a number has 1 to {most} bytes"));
+        if length > length_max {
+            return refuse(span, format!("such a number has 1 to {length_max} bytes"));
         }
     }
     let form = |wanted: TimeFormKind, example: &str| match &text.form {
@@ -477,24 +477,24 @@ pub fn build_column(
         },
         ColumnType::Filler => ColumnFormat::Filler,
     };
-    let right = matches!(format, ColumnFormat::Text | ColumnFormat::Flag { .. });
+    let trims_right_only = matches!(format, ColumnFormat::Text | ColumnFormat::Flag { .. });
     let mut column = ColumnLayout {
         name: text.name.get_ref().clone(),
         start: range.start,
         length,
         format,
         pad,
-        trim: text.trim.unwrap_or(if right { TrimSide::Right } else { TrimSide::Both }),
-        squeeze: text.squeeze,
+        trim: text.trim.unwrap_or(if trims_right_only { TrimSide::Right } else { TrimSide::Both }),
+        squeezes_blanks: text.squeeze,
         required: text.required,
         none_values: Vec::new(),
         redefines: text.redefines.is_some(),
         marks: None,
-        expected: false,
+        is_expected: false,
         source: None,
     };
     for value in &text.none {
-        match column.padded(value.get_ref().as_bytes()) {
+        match column.pad_value(value.get_ref().as_bytes()) {
             Some(padded) => column.none_values.push(padded),
             None => return refuse(&value.span(), "none: longer than the column".to_owned()),
         }
@@ -517,7 +517,7 @@ fn only_for<T>(
 }
 
 /// Finds the date columns that times name.
-fn dates(
+fn find_dates(
     text: &RecordLayoutConfig,
     columns: &mut [ColumnLayout],
     header: Option<&RecordLayout>,
@@ -547,7 +547,7 @@ fn dates(
 
 impl ColumnLayout {
     /// Pads `value` as in the column; `None` if it is too long.
-    fn padded(&self, value: &[u8]) -> Option<Vec<u8>> {
+    fn pad_value(&self, value: &[u8]) -> Option<Vec<u8>> {
         let blank = self.length.checked_sub(value.len())?;
         let blanks = std::iter::repeat_n(self.pad, blank);
         Some(match self.trim {

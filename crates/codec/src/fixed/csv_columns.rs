@@ -12,10 +12,10 @@ use toml::Spanned;
 
 /// Parses a day of eight digits, `YYYYMMDD`.
 pub(crate) fn parse_day(digits: &[u8]) -> Option<i32> {
-    let number =
+    let date_digits =
         std::str::from_utf8(digits).ok().filter(|d| d.len() == 8 && d.bytes().all(|b| b.is_ascii_digit()))?;
-    let number: i64 = number.parse().ok()?;
-    days(number / 10_000, number / 100 % 100, number % 100)
+    let yyyymmdd: i64 = date_digits.parse().ok()?;
+    days(yyyymmdd / 10_000, yyyymmdd / 100 % 100, yyyymmdd % 100)
 }
 
 /// The keys of a layout that hold for all its times.
@@ -36,10 +36,10 @@ pub(crate) fn build_csv_columns(
     keys: CsvTimeKeys,
     columns: Vec<Spanned<ColumnLayoutConfig>>,
 ) -> Result<(RecordLayout, Vec<CachedTimeZone>), (usize, String)> {
-    build(name, keys, columns).map_err(|LayoutRefusal { offset, reason }| (offset, reason))
+    build_columns(name, keys, columns).map_err(|LayoutRefusal { offset, reason }| (offset, reason))
 }
 
-fn build(
+fn build_columns(
     name: Spanned<String>,
     keys: CsvTimeKeys,
     texts: Vec<Spanned<ColumnLayoutConfig>>,
@@ -56,7 +56,7 @@ fn build(
     }
     let mut zones = TimeZoneTable::new(keys.zone.as_ref(), keys.ambiguous.as_ref(), keys.pivot.as_ref())?;
     let mut columns = Vec::new();
-    let mut names = BTreeSet::new();
+    let mut column_names = BTreeSet::new();
     let mut dates = Vec::new();
     for text in texts {
         let (span, mut text) = (text.span(), text.into_inner());
@@ -71,7 +71,7 @@ fn build(
                 "a column's name has 1 to 128 bytes and does not begin with @".to_owned(),
             );
         }
-        if !names.insert(column_name.clone()) {
+        if !column_names.insert(column_name.clone()) {
             return refuse(&text.name.span(), format!("two columns are called `{column_name}`"));
         }
         if text.r#type == ColumnType::Filler
@@ -91,7 +91,7 @@ fn build(
         let length = text.is.as_ref().map_or(0, |is| is.get_ref().len());
         let none_values = std::mem::take(&mut text.none);
         let mut column = build_column(&text, &span, 0..length, &mut zones)?;
-        column.marks = marks(&text, &span)?;
+        column.marks = punctuation(&text, &span)?;
         column.none_values = none_values.into_iter().map(|n| n.into_inner().into_bytes()).collect();
         dates.push(text.date);
         columns.push(column);
@@ -131,7 +131,10 @@ fn build(
 }
 
 /// Returns the punctuation of a column's numbers, if the layout names any.
-fn marks(text: &ColumnLayoutConfig, span: &Range<usize>) -> Result<Option<NumberPunctuation>, LayoutRefusal> {
+fn punctuation(
+    text: &ColumnLayoutConfig,
+    span: &Range<usize>,
+) -> Result<Option<NumberPunctuation>, LayoutRefusal> {
     let ColumnLayoutConfig { point, thousands, negative, .. } = text;
     if point.is_none() && thousands.is_none() && negative.is_none() {
         return Ok(None);
@@ -154,7 +157,7 @@ fn marks(text: &ColumnLayoutConfig, span: &Range<usize>) -> Result<Option<Number
         return refuse(span, "point and thousands are the same character".to_owned());
     }
     let negative = negative.as_ref().map(|n| n.get_ref().clone()).unwrap_or_default();
-    Ok(Some(NumberPunctuation { point: point_mark, thousands: thousands_mark, negative }))
+    Ok(Some(NumberPunctuation { decimal_mark: point_mark, thousands: thousands_mark, negative }))
 }
 
 /// Returns whether a column's values depend on another column of the same record.

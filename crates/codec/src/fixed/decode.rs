@@ -49,15 +49,15 @@ pub type RecordLine = FramedLine<Result<u16, RecordFault>>;
 #[derive(Debug, Clone)]
 pub struct FixedWidthDecoder {
     layout: Arc<FixedWidthLayout>,
-    values: Vec<ColumnValue>,
+    column_values: Vec<ColumnValue>,
     header: Vec<ColumnValue>,
-    zones: Vec<CachedTimeZone>,
+    zone_caches: Vec<CachedTimeZone>,
     /// A short record with its blanks.
-    padded: Vec<u8>,
-    /// Whether the values are of `padded`.
+    padded_record: Vec<u8>,
+    /// Whether the values are of `padded_record`.
     in_padded: bool,
     /// The record's characters, where they are not ASCII as they are.
-    text: Vec<u8>,
+    ascii_record: Vec<u8>,
 }
 
 /// A line without an end is cut into pieces of this many bytes.
@@ -69,12 +69,12 @@ impl FixedWidthDecoder {
     pub fn new(layout: Arc<FixedWidthLayout>) -> Self {
         let columns = layout.records().iter().map(|r| r.columns().len()).max().unwrap_or(0);
         FixedWidthDecoder {
-            values: vec![ColumnValue::None; columns],
+            column_values: vec![ColumnValue::None; columns],
             header: Vec::new(),
-            zones: layout.zones.clone(),
-            padded: Vec::new(),
+            zone_caches: layout.zone_caches.clone(),
+            padded_record: Vec::new(),
             in_padded: false,
-            text: Vec::new(),
+            ascii_record: Vec::new(),
             layout,
         }
     }
@@ -89,7 +89,7 @@ impl FixedWidthDecoder {
     #[inline]
     #[must_use]
     pub fn values(&self) -> &[ColumnValue] {
-        &self.values
+        &self.column_values
     }
 
     /// Returns the bytes that the offsets in the last record's values refer to. These bytes are `raw`, or a copy of
@@ -97,17 +97,17 @@ impl FixedWidthDecoder {
     #[inline]
     #[must_use]
     pub fn record<'r>(&'r self, raw: &'r [u8]) -> &'r [u8] {
-        if self.in_padded { &self.padded } else { raw }
+        if self.in_padded { &self.padded_record } else { raw }
     }
 
     /// Begins a source: forgets the order of the times in the previous source.
     pub fn begin_source(&mut self) {
-        self.zones.iter_mut().for_each(CachedTimeZone::begin_source);
+        self.zone_caches.iter_mut().for_each(CachedTimeZone::begin_source);
     }
 
     /// Takes over what another decoder of the same columns knew of the order of its source's times.
     pub fn resume_from(&mut self, before: &Self) {
-        CachedTimeZone::resume_all(&mut self.zones, &before.zones);
+        CachedTimeZone::resume_all(&mut self.zone_caches, &before.zone_caches);
     }
 
     /// Reads the header from the first bytes of a file, for a decoder that begins further on. It forgets any other
@@ -123,13 +123,13 @@ impl FixedWidthDecoder {
     /// [`FixedWidthLayout::head_bytes`]; it is empty if the layout has no header.
     #[must_use]
     pub fn head<'b>(layout: &Arc<FixedWidthLayout>, bytes: &'b [u8]) -> &'b [u8] {
-        let most = layout.head_bytes().min(bytes.len());
-        let end = match FixedWidthDecoder::new(layout.clone()).next(bytes, 0, 0, false) {
-            _ if most == 0 => 0,
+        let head_length = layout.head_bytes().min(bytes.len());
+        let header_end = match FixedWidthDecoder::new(layout.clone()).next(bytes, 0, 0, false) {
+            _ if head_length == 0 => 0,
             NextRecord::Message(record) => record.end,
-            NextRecord::Incomplete { .. } | NextRecord::End => most,
+            NextRecord::Incomplete { .. } | NextRecord::End => head_length,
         };
-        &bytes[..end.min(most)]
+        &bytes[..header_end.min(head_length)]
     }
 
     /// Returns the number of records that the header states.
@@ -143,32 +143,32 @@ impl FixedWidthDecoder {
     #[must_use]
     pub fn trailer_count(&self, kind: u16) -> Option<u64> {
         let record = &self.layout.records()[usize::from(kind)];
-        if record.role() == RecordRole::Trailer { count(record, &self.values) } else { None }
+        if record.role() == RecordRole::Trailer { count(record, &self.column_values) } else { None }
     }
 
     /// Reads the next part, at `buf[offset..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing
     /// follows. The answer depends only on the bytes from there on and on the header, never on where the buffer ends.
     pub fn next(&mut self, buf: &[u8], offset: usize, base: u64, eof: bool) -> NextRecord {
-        let first = base + offset as u64 == 0;
-        let mut from = offset;
+        let is_file_start = base + offset as u64 == 0;
+        let mut line_start = offset;
         if self.layout.terminator != RecordTerminator::None {
             // Line ends between records say nothing.
-            while from < buf.len() && matches!(buf[from], b'\n' | b'\r') {
-                from += 1;
+            while line_start < buf.len() && matches!(buf[line_start], b'\n' | b'\r') {
+                line_start += 1;
             }
         }
         // The start of the file is kept, for the record after it to be known as the first.
-        let keep_from = if first { offset } else { from };
-        if from >= buf.len() {
+        let keep_from = if is_file_start { offset } else { line_start };
+        if line_start >= buf.len() {
             return if eof {
                 NextRecord::End
             } else {
-                NextRecord::Incomplete { from: keep_from, need: from + 1 }
+                NextRecord::Incomplete { from: keep_from, need: line_start + 1 }
             };
         }
         let mut foreign = None;
-        if self.layout.is_text() && !first {
-            match EndPadding::check(&buf[from..], eof) {
+        if self.layout.is_text() && !is_file_start {
+            match EndPadding::check(&buf[line_start..], eof) {
                 EndPadding::No => {}
                 EndPadding::Is => return NextRecord::End,
                 EndPadding::Undecided => {
@@ -185,11 +185,11 @@ impl FixedWidthDecoder {
             }
         }
         let record = |span, end, content| NextRecord::Message(FramedLine { span, end, content });
-        let (line, end) = match self.line(buf, from, eof) {
+        let (line, end) = match self.find_line(buf, line_start, eof) {
             LineSearchOutcome::Is(line, end) => (line, end),
             LineSearchOutcome::Need(need) => return NextRecord::Incomplete { from: keep_from, need },
             LineSearchOutcome::Endless => {
-                let span = Span { start: from, end: from + LINE_BYTES_MAX };
+                let span = Span { start: line_start, end: line_start + LINE_BYTES_MAX };
                 let fault = RecordFault::lengths(
                     foreign.unwrap_or(RecordFaultCode::LongRecord),
                     self.layout.record_bytes_max,
@@ -201,17 +201,17 @@ impl FixedWidthDecoder {
         if let Some(code) = foreign {
             return record(line, end, Err(RecordFault::lengths(code, 0, line.len())));
         }
-        record(line, end, self.read(line.slice(buf), first))
+        record(line, end, self.read_record(line.slice(buf), is_file_start))
     }
 
     /// Returns the state outside a record on which its values depend.
     pub(super) fn context(&mut self) -> (&FixedWidthLayout, &[ColumnValue], &mut [CachedTimeZone]) {
-        (&self.layout, &self.header, &mut self.zones)
+        (&self.layout, &self.header, &mut self.zone_caches)
     }
 
     /// Returns an offset in `buf` with only whole records before it. It is a guess.
     #[must_use]
-    pub fn cut(layout: &FixedWidthLayout, buf: &[u8]) -> usize {
+    pub fn cut_offset(layout: &FixedWidthLayout, buf: &[u8]) -> usize {
         match layout.terminator {
             RecordTerminator::None => buf.len() / layout.record_bytes_max * layout.record_bytes_max,
             _ => memchr::memrchr(b'\n', buf).map_or(0, |i| i + 1),
@@ -220,14 +220,14 @@ impl FixedWidthDecoder {
 
     /// Finds the line at `from`, which must have at least one byte.
     #[inline]
-    fn line(&self, buf: &[u8], from: usize, eof: bool) -> LineSearchOutcome {
+    fn find_line(&self, buf: &[u8], from: usize, eof: bool) -> LineSearchOutcome {
         let terminator = self.layout.terminator;
         if terminator == RecordTerminator::None {
-            let end = from + self.layout.record_bytes_max;
-            return match end <= buf.len() {
-                true => LineSearchOutcome::Is(Span { start: from, end }, end),
+            let length_limit = from + self.layout.record_bytes_max;
+            return match length_limit <= buf.len() {
+                true => LineSearchOutcome::Is(Span { start: from, end: length_limit }, length_limit),
                 false if eof => LineSearchOutcome::Is(Span { start: from, end: buf.len() }, buf.len()),
-                false => LineSearchOutcome::Need(end),
+                false => LineSearchOutcome::Need(length_limit),
             };
         }
         let limit = buf.len().min(from + LINE_BYTES_MAX);
@@ -252,14 +252,14 @@ impl FixedWidthDecoder {
 
     /// Reads one record and returns its type.
     #[inline]
-    fn read(&mut self, raw: &[u8], first: bool) -> Result<u16, RecordFault> {
+    fn read_record(&mut self, raw: &[u8], first: bool) -> Result<u16, RecordFault> {
         let layout = &*self.layout;
         let (raw, stored) = match layout.page {
             None => (raw, raw),
             Some(page) => {
-                self.text.clear();
-                page.latin1(raw, &mut self.text);
-                (&self.text[..], raw)
+                self.ascii_record.clear();
+                page.to_latin1(raw, &mut self.ascii_record);
+                (&self.ascii_record[..], raw)
             }
         };
         let kind = match layout.header {
@@ -283,9 +283,9 @@ impl FixedWidthDecoder {
                 return Err(RecordFault::lengths(RecordFaultCode::ShortRecord, bytes, n));
             }
             _ => {
-                self.padded.clear();
-                self.padded.extend_from_slice(raw);
-                self.padded.resize(bytes, b' ');
+                self.padded_record.clear();
+                self.padded_record.extend_from_slice(raw);
+                self.padded_record.resize(bytes, b' ');
                 self.in_padded = true;
                 if layout.page.is_some() {
                     // Numbers that are no text are not translated.
@@ -294,26 +294,26 @@ impl FixedWidthDecoder {
                     {
                         let range = column.start()..column.start() + column.length();
                         match stored.get(range.clone()) {
-                            Some(bytes) => self.padded[range].copy_from_slice(bytes),
-                            None => self.padded[range].fill(EBCDIC_BLANK),
+                            Some(bytes) => self.padded_record[range].copy_from_slice(bytes),
+                            None => self.padded_record[range].fill(EBCDIC_BLANK),
                         }
                     }
                 }
-                &self.padded[..]
+                &self.padded_record[..]
             }
         };
-        let mut context = RecordContext { header: &self.header, zones: &mut self.zones };
-        let values = &mut self.values[..record.columns().len()];
+        let mut context = RecordContext { header: &self.header, zone_caches: &mut self.zone_caches };
+        let values = &mut self.column_values[..record.columns().len()];
         run(&record.steps, record.columns(), text, kind, values, &mut context)?;
         if layout.page.is_some() {
             // Text that is not ASCII is after the record, as UTF-8.
             for value in values.iter_mut() {
                 let ColumnValue::Text { start, end } = *value else { continue };
-                let text = &self.padded[start as usize..end as usize];
+                let text = &self.padded_record[start as usize..end as usize];
                 if !text.is_ascii() {
-                    let (latin1, from) = (text.to_vec(), self.padded.len());
-                    push_utf8(&latin1, &mut self.padded);
-                    *value = ColumnValue::Text { start: from as u32, end: self.padded.len() as u32 };
+                    let (latin1, from) = (text.to_vec(), self.padded_record.len());
+                    push_utf8(&latin1, &mut self.padded_record);
+                    *value = ColumnValue::Text { start: from as u32, end: self.padded_record.len() as u32 };
                 }
             }
         }

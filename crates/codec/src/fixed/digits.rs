@@ -19,7 +19,7 @@ pub const POW10: [i64; 19] = {
 ///
 /// The whole record is asked for because the bytes before a column can be loaded with it and masked away.
 #[inline]
-pub fn number(record: &[u8], start: usize, end: usize) -> Option<u64> {
+pub fn parse_number(record: &[u8], start: usize, end: usize) -> Option<u64> {
     let text = record.get(start..end)?;
     if text.is_empty() || text.len() > 18 {
         return None;
@@ -27,7 +27,7 @@ pub fn number(record: &[u8], start: usize, end: usize) -> Option<u64> {
     let (head, tail) = text.split_at(text.len() % 8);
     let mut n = 0u64;
     if !head.is_empty() {
-        n = short(record, start, head)?;
+        n = parse_short(record, start, head)?;
     }
     for eight in tail.chunks_exact(8) {
         n = n * 100_000_000 + eight_digits(u64::from_le_bytes(eight.try_into().expect("eight bytes")))?;
@@ -37,9 +37,9 @@ pub fn number(record: &[u8], start: usize, end: usize) -> Option<u64> {
 
 /// Parses one to seven digits at `start` of the record.
 #[inline]
-fn short(record: &[u8], start: usize, text: &[u8]) -> Option<u64> {
-    let end = start + text.len();
-    let Some(from) = end.checked_sub(8) else {
+fn parse_short(record: &[u8], start: usize, text: &[u8]) -> Option<u64> {
+    let text_end = start + text.len();
+    let Some(word_start) = text_end.checked_sub(8) else {
         // The first bytes of the record may have bytes after them instead.
         let Some(word) = record.get(start..start + 8) else {
             let digit = |n: u64, b: &u8| b.is_ascii_digit().then(|| n * 10 + u64::from(b - b'0'));
@@ -48,7 +48,7 @@ fn short(record: &[u8], start: usize, text: &[u8]) -> Option<u64> {
         let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
         return eight_digits(word << (64 - 8 * text.len()) | ZEROS >> (8 * text.len()));
     };
-    let word = u64::from_le_bytes(record[from..end].try_into().expect("eight bytes"));
+    let word = u64::from_le_bytes(record[word_start..text_end].try_into().expect("eight bytes"));
     let digit_mask = u64::MAX << (64 - 8 * text.len());
     eight_digits(word & digit_mask | ZEROS & !digit_mask)
 }
@@ -111,13 +111,13 @@ mod tests {
     /// them either.
     #[test]
     fn digits_at_the_edges_of_a_record() {
-        assert_eq!(number(b"0930abcd", 0, 4), Some(930));
-        assert_eq!(number(b"0930", 0, 4), Some(930));
-        assert_eq!(number(b"abcdef12", 6, 8), Some(12));
-        assert_eq!(number(b"123456789012345678", 0, 18), Some(123_456_789_012_345_678));
-        assert_eq!(number(b"1234567890123456789", 0, 19), None);
-        assert_eq!(number(b"12345678", 3, 3), None);
-        assert_eq!(number(b"12345678", 3, 9), None);
+        assert_eq!(parse_number(b"0930abcd", 0, 4), Some(930));
+        assert_eq!(parse_number(b"0930", 0, 4), Some(930));
+        assert_eq!(parse_number(b"abcdef12", 6, 8), Some(12));
+        assert_eq!(parse_number(b"123456789012345678", 0, 18), Some(123_456_789_012_345_678));
+        assert_eq!(parse_number(b"1234567890123456789", 0, 19), None);
+        assert_eq!(parse_number(b"12345678", 3, 3), None);
+        assert_eq!(parse_number(b"12345678", 3, 9), None);
     }
 
     proptest! {
@@ -127,7 +127,7 @@ mod tests {
             let Some(text) = record.get(start..end) else { return Ok(()) };
             let digits = !text.is_empty() && text.len() <= 18 && text.bytes().all(|b| b.is_ascii_digit());
             let expected = if digits { text.parse().ok() } else { None };
-            prop_assert_eq!(number(record.as_bytes(), start, end), expected);
+            prop_assert_eq!(parse_number(record.as_bytes(), start, end), expected);
         }
     }
 }

@@ -20,7 +20,7 @@ impl CodePage {
     }
 
     /// Translates these bytes to Latin-1, which has all their characters.
-    pub fn latin1(self, bytes: &[u8], out: &mut Vec<u8>) {
+    pub fn to_latin1(self, bytes: &[u8], out: &mut Vec<u8>) {
         let table = match self {
             CodePage::Cp037 => &CP037,
             CodePage::Cp500 => &CP500,
@@ -86,7 +86,7 @@ mod tests {
     fn tables_are_one_to_one_and_have_digits_and_signs_in_their_zones() {
         for page in [CodePage::Cp037, CodePage::Cp500] {
             let mut text = Vec::new();
-            page.latin1(&(0..=255).collect::<Vec<u8>>(), &mut text);
+            page.to_latin1(&(0..=255).collect::<Vec<u8>>(), &mut text);
             assert_eq!(&text[0xf0..0xfa], b"0123456789");
             assert_eq!(&text[0xc0..0xca], b"{ABCDEFGHI");
             assert_eq!(&text[0xd0..0xda], b"}JKLMNOPQR");
@@ -96,7 +96,7 @@ mod tests {
             assert_eq!(sorted_bytes, (0..=255).collect::<Vec<u8>>());
         }
         let mut text = Vec::new();
-        CodePage::Cp037.latin1(&[0x5a, 0x4a, 0x51], &mut text);
+        CodePage::Cp037.to_latin1(&[0x5a, 0x4a, 0x51], &mut text);
         assert_eq!(text, [b'!', 0xa2, 0xe9]);
     }
 }

@@ -13,36 +13,36 @@ pub struct RecordFault {
     /// The kind of record and the column in it, as the layout numbers them.
     pub column: Option<(u16, u16)>,
     /// Bytes, or records, that there should be.
-    pub expected: u64,
+    pub expected_count: u64,
     /// Bytes, or records, that there are.
     pub actual: u64,
 }
 
 /// Returns whether a carriage return ends what could be a record at the start of a line without a line feed.
 fn ends_in_returns(line: &[u8], record_bytes: u64) -> bool {
-    let first = usize::try_from(record_bytes).ok().and_then(|bytes| line.get(bytes));
-    first == Some(&b'\r') && !line.contains(&b'\n')
+    let first_extra_byte = usize::try_from(record_bytes).ok().and_then(|bytes| line.get(bytes));
+    first_extra_byte == Some(&b'\r') && !line.contains(&b'\n')
 }
 
 impl RecordFault {
     pub(crate) const fn lengths(code: RecordFaultCode, expected: usize, actual: usize) -> Self {
-        RecordFault { code, column: None, expected: expected as u64, actual: actual as u64 }
+        RecordFault { code, column: None, expected_count: expected as u64, actual: actual as u64 }
     }
 
     pub(crate) const fn column(code: RecordFaultCode, record: u16, column: u16) -> Self {
-        RecordFault { code, column: Some((record, column)), expected: 0, actual: 0 }
+        RecordFault { code, column: Some((record, column)), expected_count: 0, actual: 0 }
     }
 
     /// Makes the fault of a header or trailer that states `stated` records if the file has `actual` records.
     #[must_use]
     pub const fn count(stated: u64, actual: u64) -> Self {
-        RecordFault { code: RecordFaultCode::RecordCount, column: None, expected: stated, actual }
+        RecordFault { code: RecordFaultCode::RecordCount, column: None, expected_count: stated, actual }
     }
 
     /// Describes the fault in a sentence that quotes the column's value.
     #[must_use]
     pub fn text(&self, layout: &FixedWidthLayout, record: &[u8]) -> String {
-        let RecordFault { code, column, expected, actual } = *self;
+        let RecordFault { code, column, expected_count: expected, actual } = *self;
         match code {
             RecordFaultCode::LongRecord if ends_in_returns(record, expected) => {
                 return format!(
@@ -66,7 +66,7 @@ impl RecordFault {
             let value = match layout.page.filter(|_| !column.is_stored()) {
                 None => value,
                 Some(page) => {
-                    page.latin1(value, &mut text);
+                    page.to_latin1(value, &mut text);
                     &text
                 }
             };

@@ -73,21 +73,21 @@ impl LineDecoder for RecordLineDecoder<'_> {
 
     fn step(&mut self, input: DecodeInput<'_>) -> FrameStep<Infallible> {
         let Self { layout, records, record_count, writer } = self;
-        let next = records.next(input.bytes, input.offset, input.base, input.eof);
-        if next == NextRecord::End
+        let next_record = records.next(input.bytes, input.offset, input.base, input.eof);
+        if next_record == NextRecord::End
             && let Some(stated) = records.header_count().filter(|stated| stated != record_count)
         {
-            let end = Span { start: input.bytes.len(), end: input.bytes.len() };
-            writer.fault(input, end, RecordFault::count(stated, *record_count), layout);
+            let end_span = Span { start: input.bytes.len(), end: input.bytes.len() };
+            writer.fault(input, end_span, RecordFault::count(stated, *record_count), layout);
         }
-        next.map(|line| {
+        next_record.map(|line| {
             match line.content {
                 Ok(kind) => {
                     match records.trailer_count(kind).filter(|stated| stated != record_count) {
                         Some(stated) => {
                             writer.fault(input, line.span, RecordFault::count(stated, *record_count), layout);
                         }
-                        None => writer.record(input, line.span, kind, records),
+                        None => writer.write_record(input, line.span, kind, records),
                     }
                     let role = layout.records()[usize::from(kind)].role();
                     *record_count += u64::from(role == RecordRole::Data);
@@ -116,11 +116,11 @@ struct RecordJsonWriter {
 }
 
 impl RecordJsonWriter {
-    fn record(&mut self, input: DecodeInput<'_>, span: Span, kind: u16, decoder: &FixedWidthDecoder) {
+    fn write_record(&mut self, input: DecodeInput<'_>, span: Span, kind: u16, decoder: &FixedWidthDecoder) {
         let record = &decoder.layout().records()[usize::from(kind)];
         let bytes = decoder.record(span.slice(input.bytes));
         self.lines.begin(input.file_offset(span.start));
-        let out = &mut self.lines.text;
+        let out = &mut self.lines.pending_lines;
         out.extend_from_slice(b",\"type\":\"");
         out.extend_from_slice(record.name().as_bytes());
         out.extend_from_slice(b"\",\"fields\":{");

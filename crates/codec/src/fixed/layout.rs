@@ -17,9 +17,9 @@ pub struct FixedWidthLayout {
     pub(crate) short: ShortRecordPolicy,
     pub(super) records: Vec<RecordLayout>,
     pub(crate) header: Option<u16>,
-    pub(crate) zones: Vec<CachedTimeZone>,
+    pub(crate) zone_caches: Vec<CachedTimeZone>,
     /// The zone of the layout, among them.
-    pub(crate) zone: Option<u16>,
+    pub(crate) default_zone: Option<u16>,
     pub(crate) record_bytes_max: usize,
     /// How text is encoded, where it is not ASCII.
     pub(crate) page: Option<CodePage>,
@@ -53,14 +53,14 @@ pub struct ColumnLayout {
     pub(crate) format: ColumnFormat,
     pub(crate) pad: u8,
     pub(crate) trim: TrimSide,
-    pub(crate) squeeze: bool,
+    pub(crate) squeezes_blanks: bool,
     pub(crate) required: bool,
     pub(crate) none_values: Vec<Vec<u8>>,
     pub(super) redefines: bool,
     /// How its numbers are written, where not plainly.
     pub(super) marks: Option<NumberPunctuation>,
     /// A file without it is refused.
-    pub(crate) expected: bool,
+    pub(crate) is_expected: bool,
     /// The name of its column in the file, where it is another.
     pub(crate) source: Option<String>,
 }
@@ -135,9 +135,9 @@ impl FixedWidthLayout {
     #[must_use]
     pub fn with_ambiguous(mut self, ambiguous: AmbiguousTimes) -> Self {
         for record in &mut self.records {
-            record.set_ambiguous(ambiguous, &mut self.zones);
+            record.set_ambiguous(ambiguous, &mut self.zone_caches);
         }
-        self.zones.iter_mut().for_each(|zone| zone.set_ambiguous(ambiguous));
+        self.zone_caches.iter_mut().for_each(|zone| zone.set_ambiguous(ambiguous));
         self
     }
 
@@ -149,14 +149,15 @@ impl FixedWidthLayout {
         let mut this = self.clone();
         for record in &mut this.records {
             let Some(i) = record.find(source) else { continue };
-            let mut column = ColumnLayout::time_column(name, source, form, &mut this.zones, this.zone)?;
+            let mut column =
+                ColumnLayout::time_column(name, source, form, &mut this.zone_caches, this.default_zone)?;
             if matches!(column.format, ColumnFormat::Time(..)) {
                 return Err(format!("`{form}` is a time of day: a layout's column says which `date` it has"));
             }
             let source_column = &record.columns[i];
             (column.start, column.length, column.redefines) =
                 (source_column.start, source_column.length, true);
-            (column.pad, column.none_values, column.expected) =
+            (column.pad, column.none_values, column.is_expected) =
                 (source_column.pad, source_column.none_values.clone(), false);
             record.columns.push(column);
             record.steps = super::plan::steps(&record.columns);
@@ -167,7 +168,7 @@ impl FixedWidthLayout {
     /// Returns whether the time in any column depends on earlier times in the source.
     #[must_use]
     pub fn needs_order(&self) -> bool {
-        self.zones.iter().any(|zone| zone.ambiguous() == AmbiguousTimes::ByOrder)
+        self.zone_caches.iter().any(|zone| zone.ambiguous() == AmbiguousTimes::ByOrder)
     }
 
     /// Returns the maximum length of a file's header in bytes, 0 if files have no header. A decoder that begins
@@ -249,12 +250,12 @@ impl ColumnLayout {
             format: ColumnFormat::Text,
             pad: b' ',
             trim: TrimSide::Right,
-            squeeze: false,
+            squeezes_blanks: false,
             required: false,
             none_values: Vec::new(),
             redefines: false,
             marks: None,
-            expected: true,
+            is_expected: true,
             source: None,
         }
     }
@@ -348,7 +349,7 @@ impl ColumnLayout {
     /// Returns whether runs of blanks inside the text become one blank.
     #[must_use]
     pub fn collapses_blanks(&self) -> bool {
-        self.squeeze
+        self.squeezes_blanks
     }
 
     /// Returns the byte that pads the value to the column's width.
@@ -383,7 +384,7 @@ impl ColumnLayout {
     /// and no text means "no value".
     #[must_use]
     pub fn is_plain_text(&self) -> bool {
-        self.is_text() && self.trim == TrimSide::Right && !self.squeeze && self.none_values.is_empty()
+        self.is_text() && self.trim == TrimSide::Right && !self.squeezes_blanks && self.none_values.is_empty()
     }
 
     /// Returns whether the column holds one character, where a blank means "no value".

@@ -8,7 +8,7 @@ use super::text::NegativeStyle;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NumberPunctuation {
     /// The mark before the decimals.
-    pub point: u8,
+    pub decimal_mark: u8,
     /// The mark between groups of three digits, if there may be one.
     pub thousands: Option<u8>,
     /// How a number less than zero may be written, besides a minus before it.
@@ -44,16 +44,16 @@ impl NumberPunctuation {
     /// Fails if the text is no number by these marks: a group without three digits, two signs, another mark.
     pub fn normalize(&self, text: &[u8]) -> Result<NormalizedNumber, RecordFaultCode> {
         let mut normalized = NormalizedNumber { text: [0; NUMBER_BYTES_MAX], len: 0 };
-        let (is_negative, digits) = self.unsigned(text.trim_ascii());
+        let (is_negative, digits) = self.split_sign(text.trim_ascii());
         if is_negative {
             normalized.push(b'-')?;
         }
         let (digits, exponent) = digits.split_at(exponent_at(digits).unwrap_or(digits.len()));
-        let (units, fraction) = match memchr::memchr(self.point, digits) {
+        let (units, fraction) = match memchr::memchr(self.decimal_mark, digits) {
             Some(n) => (&digits[..n], Some(&digits[n + 1..])),
             None => (digits, None),
         };
-        self.units(units, &mut normalized)?;
+        self.append_units(units, &mut normalized)?;
         if let Some(fraction) = fraction {
             normalized.push(b'.')?;
             for &byte in fraction {
@@ -66,7 +66,7 @@ impl NumberPunctuation {
     }
 
     /// Splits off the sign: returns whether the number is negative, and the remaining text.
-    fn unsigned<'t>(&self, text: &'t [u8]) -> (bool, &'t [u8]) {
+    fn split_sign<'t>(&self, text: &'t [u8]) -> (bool, &'t [u8]) {
         let may = |style| self.negative.contains(&style);
         match text {
             [b'(', inner @ .., b')'] if may(NegativeStyle::Parentheses) => (true, inner.trim_ascii()),
@@ -79,19 +79,23 @@ impl NumberPunctuation {
     }
 
     /// Digits before the point, in groups of three or in one.
-    fn units(&self, mut text: &[u8], normalized: &mut NormalizedNumber) -> Result<(), RecordFaultCode> {
+    fn append_units(
+        &self,
+        mut text: &[u8],
+        normalized: &mut NormalizedNumber,
+    ) -> Result<(), RecordFaultCode> {
         let mut is_grouped = false;
         loop {
             let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
             let (group, rest) = text.split_at(digits);
             let mark = self.thousands.map_or(0, |mark| mark_bytes(mark, rest));
-            let fits = match (is_grouped, mark > 0) {
+            let group_fits = match (is_grouped, mark > 0) {
                 (true, _) => digits == 3,
                 // No group follows a zero: `0,123` is a fraction of another country, or a mistake.
                 (false, true) => (1..=3).contains(&digits) && group[0] != b'0',
                 (false, false) => digits > 0,
             };
-            if !fits || mark == 0 && !rest.is_empty() {
+            if !group_fits || mark == 0 && !rest.is_empty() {
                 return Err(RecordFaultCode::BadNumber);
             }
             group.iter().try_for_each(|byte| normalized.push(*byte))?;
@@ -109,7 +113,7 @@ pub struct SuggestedMarks {
     /// The keys of the column, as layouts spell them: `point = ",", thousands = "."`.
     pub keys: String,
     /// The number in plain form.
-    pub meaning: String,
+    pub plain_number: String,
 }
 
 /// Returns the marks by which `value` is a number, different numbers alone, those with the fewest keys first.
@@ -127,8 +131,11 @@ pub fn marks_that_read(value: &str) -> Vec<SuggestedMarks> {
                 (Some(NegativeStyle::Parentheses), "parentheses"),
             ];
             for (style, style_name) in styles {
-                let punctuation =
-                    NumberPunctuation { point, thousands, negative: style.into_iter().collect() };
+                let punctuation = NumberPunctuation {
+                    decimal_mark: point,
+                    thousands,
+                    negative: style.into_iter().collect(),
+                };
                 let Ok(normalized) = punctuation.normalize(value.as_bytes()) else { continue };
                 let mut keys = Vec::new();
                 if point != b'.' {
@@ -142,8 +149,8 @@ pub fn marks_that_read(value: &str) -> Vec<SuggestedMarks> {
     }
     ways.sort_by_key(|(keys, _)| keys.len());
     for (keys, meaning) in ways {
-        if !keys.is_empty() && suggested.iter().all(|before| before.meaning != meaning) {
-            suggested.push(SuggestedMarks { keys: keys.join(", "), meaning });
+        if !keys.is_empty() && suggested.iter().all(|before| before.plain_number != meaning) {
+            suggested.push(SuggestedMarks { keys: keys.join(", "), plain_number: meaning });
         }
     }
     suggested
@@ -169,7 +176,7 @@ mod tests {
 
     fn continental() -> NumberPunctuation {
         let negative = vec![NegativeStyle::Trailing, NegativeStyle::Parentheses];
-        NumberPunctuation { point: b',', thousands: Some(b'.'), negative }
+        NumberPunctuation { decimal_mark: b',', thousands: Some(b'.'), negative }
     }
 
     // 1.234 is a thousand and more to one bank and one and a bit to another.
@@ -192,14 +199,15 @@ mod tests {
             ("", &[]),
         ] {
             let suggested = marks_that_read(value);
-            let actual: Vec<_> = suggested.iter().map(|f| (f.keys.as_str(), f.meaning.as_str())).collect();
+            let actual: Vec<_> =
+                suggested.iter().map(|f| (f.keys.as_str(), f.plain_number.as_str())).collect();
             assert_eq!(actual, wanted, "{value}");
         }
     }
 
     #[test]
     fn numbers_are_read_by_their_marks_or_refused() {
-        let blank = NumberPunctuation { point: b',', thousands: Some(b' '), negative: Vec::new() };
+        let blank = NumberPunctuation { decimal_mark: b',', thousands: Some(b' '), negative: Vec::new() };
         for (marks, text, want) in [
             (continental(), "1.234,50", Some("1234.50")),
             (continental(), "1.234", Some("1234")),

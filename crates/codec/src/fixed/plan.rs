@@ -4,7 +4,7 @@
 //! form) goes the careful way, which reads any column by its description.
 
 use super::code::RecordFaultCode;
-use super::digits::{POW10, exponent_at, number, with_exponent};
+use super::digits::{POW10, exponent_at, parse_number, with_exponent};
 use super::fault::RecordFault;
 use super::layout::{ColumnFormat, ColumnLayout, DateSource};
 use super::step::{ColumnInstruction, ColumnOp};
@@ -18,7 +18,7 @@ use unitape_model::{Decimal, NumberFault};
 pub struct RecordContext<'a> {
     /// Values of the header, empty where it is not known.
     pub header: &'a [ColumnValue],
-    pub zones: &'a mut [CachedTimeZone],
+    pub zone_caches: &'a mut [CachedTimeZone],
 }
 
 /// Makes the instructions for these columns. Times that need a date from the same record come last.
@@ -27,10 +27,10 @@ pub fn steps(columns: &[ColumnLayout]) -> Vec<ColumnInstruction> {
         |c: &ColumnLayout| matches!(c.format, ColumnFormat::Time(_, Some((DateSource::Record(_), _))));
     let mut order: Vec<usize> = (0..columns.len()).collect();
     order.sort_by_key(|i| waits(&columns[*i]));
-    order.into_iter().map(|i| step(&columns[i], i as u16)).collect()
+    order.into_iter().map(|i| column_instruction(&columns[i], i as u16)).collect()
 }
 
-fn step(column: &ColumnLayout, index: u16) -> ColumnInstruction {
+fn column_instruction(column: &ColumnLayout, index: u16) -> ColumnInstruction {
     let op = match &column.format {
         ColumnFormat::Filler => ColumnOp::Skip,
         ColumnFormat::Text if column.length() == 1 && column.trim != TrimSide::None => {
@@ -49,7 +49,14 @@ fn step(column: &ColumnLayout, index: u16) -> ColumnInstruction {
     let has_none_values = !column.none_values.is_empty();
     // A column without a value cannot be missing.
     let required = column.required && column.is_output();
-    ColumnInstruction { op, start, end, column: index, required, has_none_values }
+    ColumnInstruction {
+        op,
+        column_start: start,
+        column_end: end,
+        column: index,
+        is_required: required,
+        has_none_values,
+    }
 }
 
 /// Reads all columns of a record that has its full length; `identifier` is its number in the layout.
@@ -63,7 +70,7 @@ pub fn run(
     context: &mut RecordContext<'_>,
 ) -> Result<(), RecordFault> {
     for step in steps {
-        let (start, end) = (usize::from(step.start), usize::from(step.end));
+        let (start, end) = (usize::from(step.column_start), usize::from(step.column_end));
         let says_none =
             || columns[usize::from(step.column)].none_values.iter().any(|n| n[..] == record[start..end]);
         let quick = match step.op {
@@ -72,13 +79,16 @@ pub fn run(
             ColumnOp::Char(pad) if record[start] == pad => Some(ColumnValue::None),
             ColumnOp::Char(_) => Some(ColumnValue::Text { start: start as u32, end: end as u32 }),
             ColumnOp::Text(pad) => Some(right_trimmed(record, start, end, pad)),
-            ColumnOp::Digits => number(record, start, end).map(|n| ColumnValue::Int(n as i64)),
-            ColumnOp::Places(exponent) => {
-                number(record, start, end).map(|n| ColumnValue::Decimal { mantissa: n as i64, exponent })
-            }
-            ColumnOp::Clock { digits, header, zone } => {
-                clock(record, start, end, ClockTimeSpec { digits, header, zone }, context)
-            }
+            ColumnOp::Digits => parse_number(record, start, end).map(|n| ColumnValue::Int(n as i64)),
+            ColumnOp::Places(exponent) => parse_number(record, start, end)
+                .map(|n| ColumnValue::Decimal { mantissa: n as i64, exponent }),
+            ColumnOp::Clock { digits, header, zone } => clock_nanos(
+                record,
+                start,
+                end,
+                ClockTimeSpec { fraction_digits: digits, header, zone_index: zone },
+                context,
+            ),
             ColumnOp::Careful => None,
         };
         let value = match quick {
@@ -88,7 +98,7 @@ pub fn run(
                 Err(code) => return Err(RecordFault::column(code, kind, step.column)),
             },
         };
-        if step.required && value == ColumnValue::None {
+        if step.is_required && value == ColumnValue::None {
             return Err(RecordFault::column(RecordFaultCode::Missing, kind, step.column));
         }
         values[usize::from(step.column)] = value;
@@ -110,23 +120,23 @@ fn right_trimmed(record: &[u8], start: usize, end: usize, pad: u8) -> ColumnValu
 #[derive(Clone, Copy)]
 struct ClockTimeSpec {
     /// Digits of a second after HHMMSS.
-    digits: u8,
+    fraction_digits: u8,
     /// Column of the header that has the day.
     header: u16,
-    zone: u16,
+    zone_index: u16,
 }
 
 #[inline]
-fn clock(
+fn clock_nanos(
     record: &[u8],
     start: usize,
     end: usize,
     spec: ClockTimeSpec,
     context: &mut RecordContext<'_>,
 ) -> Option<ColumnValue> {
-    let ClockTimeSpec { digits, header, zone } = spec;
+    let ClockTimeSpec { fraction_digits: digits, header, zone_index: zone } = spec;
     let &ColumnValue::Date(days) = context.header.get(usize::from(header))? else { return None };
-    let n = number(record, start, end)? as i64;
+    let n = parse_number(record, start, end)? as i64;
     let unit = POW10[usize::from(digits)];
     let (clock, fraction) = (n / unit, n % unit);
     let (hour, minute, second) = (clock / 10_000, clock / 100 % 100, clock % 100);
@@ -135,7 +145,7 @@ fn clock(
     }
     let nanos =
         ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + fraction * POW10[9 - usize::from(digits)];
-    context.zones[usize::from(zone)].utc(days, nanos).ok().map(ColumnValue::Instant)
+    context.zone_caches[usize::from(zone)].utc(days, nanos).ok().map(ColumnValue::Instant)
 }
 
 /// Reads any column.
@@ -146,7 +156,7 @@ pub fn read_any(
     context: &mut RecordContext<'_>,
 ) -> Result<ColumnValue, RecordFaultCode> {
     let (start, end) = (column.start(), column.start() + column.length());
-    read(column, ColumnBytes { bytes: &record[start..end], start }, values, context)
+    read(column, ColumnBytes { bytes: &record[start..end], record_offset: start }, values, context)
 }
 
 /// The bytes of a column's value, blanks and all.
@@ -154,7 +164,7 @@ pub fn read_any(
 pub struct ColumnBytes<'b> {
     pub bytes: &'b [u8],
     /// Their offset in the record: text is returned as offsets from the same place.
-    pub start: usize,
+    pub record_offset: usize,
 }
 
 /// Reads the value of any column.
@@ -164,7 +174,7 @@ pub fn read(
     values: &[ColumnValue],
     context: &mut RecordContext<'_>,
 ) -> Result<ColumnValue, RecordFaultCode> {
-    let ColumnBytes { bytes: column_bytes, start } = value;
+    let ColumnBytes { bytes: column_bytes, record_offset: start } = value;
     if let ColumnFormat::Literal(is) = &column.format {
         return if column_bytes == &is[..] {
             Ok(ColumnValue::None)
@@ -177,7 +187,7 @@ pub fn read(
         if *storage == NumberStorage::Packed && column_bytes.iter().all(|b| *b == EBCDIC_BLANK) {
             return Ok(ColumnValue::None);
         }
-        let n = stored(column_bytes, *storage)?;
+        let n = decode_stored(column_bytes, *storage)?;
         return Ok(match places {
             None => ColumnValue::Int(n),
             Some(places) => ColumnValue::Decimal { mantissa: n, exponent: -(*places as i8) },
@@ -222,7 +232,7 @@ pub fn read(
         }
         ColumnFormat::Int(sign) => {
             let sign = if column.marks.is_some() { SignStyle::Leading } else { *sign };
-            match integer(text, sign) {
+            match parse_integer(text, sign) {
                 Err(RecordFaultCode::BadNumber) if column.has_exponents() && exponent_at(text).is_some() => {
                     let d = written_decimal(text, sign, true)?;
                     let n = d.scaled(0).ok_or(RecordFaultCode::BadNumber)?;
@@ -232,7 +242,7 @@ pub fn read(
             }
         }
         ColumnFormat::Decimal(sign, Some(places)) => {
-            Ok(ColumnValue::Decimal { mantissa: integer(text, *sign)?, exponent: -(*places as i8) })
+            Ok(ColumnValue::Decimal { mantissa: parse_integer(text, *sign)?, exponent: -(*places as i8) })
         }
         ColumnFormat::Decimal(sign, None) => {
             let sign = if column.marks.is_some() { SignStyle::Leading } else { *sign };
@@ -243,8 +253,8 @@ pub fn read(
             form.read(text).map(|r| ColumnValue::Date(r.days)).map_err(|_| RecordFaultCode::BadDate)
         }
         ColumnFormat::Timestamp(form, zone) => {
-            let read = form.read(text).map_err(|_| RecordFaultCode::BadTime)?;
-            instant(read, context.zones.get_mut(usize::from(*zone)))
+            let date_and_time = form.read(text).map_err(|_| RecordFaultCode::BadTime)?;
+            instant_of(date_and_time, context.zone_caches.get_mut(usize::from(*zone)))
         }
         ColumnFormat::Time(form, date) => {
             let nanos = form.read(text).map_err(|_| RecordFaultCode::BadTime)?.nanos;
@@ -254,8 +264,8 @@ pub fn read(
                 Some((DateSource::Header(i), zone)) => (context.header.get(usize::from(*i)), zone),
             };
             let Some(&ColumnValue::Date(days)) = day else { return Err(RecordFaultCode::NoDate) };
-            let read = DateAndTime { days, nanos, offset: None };
-            instant(read, context.zones.get_mut(usize::from(*zone)))
+            let date_and_time = DateAndTime { days, nanos, offset: None };
+            instant_of(date_and_time, context.zone_caches.get_mut(usize::from(*zone)))
         }
     }
 }
@@ -285,7 +295,7 @@ const fn code_of(fault: NumberFault) -> RecordFaultCode {
 
 /// Converts a date with a time to an instant: by its offset, or in its zone.
 #[inline]
-fn instant(read: DateAndTime, zone: Option<&mut CachedTimeZone>) -> Result<ColumnValue, RecordFaultCode> {
+fn instant_of(read: DateAndTime, zone: Option<&mut CachedTimeZone>) -> Result<ColumnValue, RecordFaultCode> {
     if let Some(instant) = read.instant() {
         return instant.map(ColumnValue::Instant).ok_or(RecordFaultCode::BadTime);
     }
@@ -302,7 +312,7 @@ fn instant(read: DateAndTime, zone: Option<&mut CachedTimeZone>) -> Result<Colum
 pub const EBCDIC_BLANK: u8 = 0x40;
 
 /// Decodes a number in binary form.
-fn stored(bytes: &[u8], storage: NumberStorage) -> Result<i64, RecordFaultCode> {
+fn decode_stored(bytes: &[u8], storage: NumberStorage) -> Result<i64, RecordFaultCode> {
     match storage {
         NumberStorage::Text => Err(RecordFaultCode::BadNumber),
         NumberStorage::Packed => {
@@ -344,12 +354,12 @@ pub fn trim_range(text: &[u8], pad: u8, trim: TrimSide) -> (usize, usize) {
         TrimSide::Both => (true, true),
         TrimSide::None => (false, false),
     };
-    let Some(first) = text.iter().position(|b| *b != pad) else {
+    let Some(text_start) = text.iter().position(|b| *b != pad) else {
         // Without trimming a blank is text; otherwise it is nothing.
         return if trim == TrimSide::None { (0, text.len()) } else { (0, 0) };
     };
-    let last = text.iter().rposition(|b| *b != pad).unwrap_or(first);
-    (if left { first } else { 0 }, if right { last + 1 } else { text.len() })
+    let text_last = text.iter().rposition(|b| *b != pad).unwrap_or(text_start);
+    (if left { text_start } else { 0 }, if right { text_last + 1 } else { text.len() })
 }
 
 /// Digits without their sign.
@@ -368,7 +378,7 @@ impl UnsignedDigits {
 fn split_sign(text: &[u8], sign: SignStyle) -> Result<(bool, UnsignedDigits), RecordFaultCode> {
     let mut digits = UnsignedDigits { text: [0; 64], len: 0 };
     let mut negative = false;
-    let rest = match (sign, text) {
+    let digits_text = match (sign, text) {
         (SignStyle::Leading, [b @ (b'+' | b'-'), rest @ ..])
         | (SignStyle::Trailing, [rest @ .., b @ (b'+' | b'-')]) => {
             negative = *b == b'-';
@@ -377,11 +387,14 @@ fn split_sign(text: &[u8], sign: SignStyle) -> Result<(bool, UnsignedDigits), Re
         _ => text,
     };
     // Blanks may be between sign and digits.
-    let rest =
-        if matches!(sign, SignStyle::Leading | SignStyle::Trailing) { rest.trim_ascii() } else { rest };
-    let room = digits.text.get_mut(..rest.len()).ok_or(RecordFaultCode::NumberRange)?;
-    room.copy_from_slice(rest);
-    digits.len = rest.len();
+    let digits_text = if matches!(sign, SignStyle::Leading | SignStyle::Trailing) {
+        digits_text.trim_ascii()
+    } else {
+        digits_text
+    };
+    let room = digits.text.get_mut(..digits_text.len()).ok_or(RecordFaultCode::NumberRange)?;
+    room.copy_from_slice(digits_text);
+    digits.len = digits_text.len();
     let punched = match sign {
         SignStyle::Overpunch => room.last_mut(),
         SignStyle::LeadingOverpunch => room.first_mut(),
@@ -399,7 +412,7 @@ fn split_sign(text: &[u8], sign: SignStyle) -> Result<(bool, UnsignedDigits), Re
     Ok((negative, digits))
 }
 
-fn integer(text: &[u8], sign: SignStyle) -> Result<i64, RecordFaultCode> {
+fn parse_integer(text: &[u8], sign: SignStyle) -> Result<i64, RecordFaultCode> {
     let (negative, digits) = split_sign(text, sign)?;
     if digits.len == 0 || !digits.bytes().iter().all(u8::is_ascii_digit) {
         return Err(RecordFaultCode::BadNumber);

@@ -4,12 +4,12 @@
 #[derive(Debug, Clone, Copy)]
 pub struct ColumnInstruction {
     pub op: ColumnOp,
-    pub start: u16,
-    pub end: u16,
+    pub column_start: u16,
+    pub column_end: u16,
     /// Which column's value this is.
     pub column: u16,
     /// Blank is a fault.
-    pub required: bool,
+    pub is_required: bool,
     /// Whether some values mean "no value".
     pub has_none_values: bool,
 }

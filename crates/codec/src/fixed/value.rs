@@ -47,12 +47,12 @@ impl ColumnValue {
             ColumnValue::None => Ok(()),
             ColumnValue::Text { start, end } => {
                 let bytes = record.get(start as usize..end as usize).unwrap_or_default();
-                let mut last = 0;
+                let mut last_value = 0;
                 for &byte in bytes {
-                    if !(squeeze && byte == b' ' && last == b' ') {
+                    if !(squeeze && byte == b' ' && last_value == b' ') {
                         text.0.push(byte);
                     }
-                    last = byte;
+                    last_value = byte;
                 }
                 Ok(())
             }

@@ -58,7 +58,7 @@ impl LineDecoder for IexLineDecoder {
 
     fn step(&mut self, input: DecodeInput<'_>) -> FrameStep<IexFault> {
         match &mut self.walker {
-            Some(walker) => self.writer.record(walker, input),
+            Some(walker) => self.writer.write_record(walker, input),
             None => self.writer.packet(input),
         }
     }
@@ -79,9 +79,9 @@ struct IexJsonWriter {
 
 impl IexJsonWriter {
     /// Decodes the next record of a capture.
-    fn record(&mut self, walker: &mut CaptureWalker, input: DecodeInput<'_>) -> FrameStep<IexFault> {
+    fn write_record(&mut self, walker: &mut CaptureWalker, input: DecodeInput<'_>) -> FrameStep<IexFault> {
         let DecodeInput { bytes, offset, eof, base } = input;
-        let rest = bytes.len() - offset;
+        let bytes_left = bytes.len() - offset;
         let fault = |detail: &str| IexFault::new(IexFaultCode::BadCapture, detail);
         let (end, fault) = match walker.next(bytes, offset) {
             NextCaptureRecord::Skip { end } => (end, None),
@@ -93,7 +93,7 @@ impl IexJsonWriter {
                 let fault = match udp(packet.link, captured, packet.is_cut()) {
                     UdpParseOutcome::Datagram(datagram) => {
                         let base = base + (packet.bytes.start + datagram.payload.start) as u64;
-                        self.payload(&captured[datagram.payload], base);
+                        self.write_payload(&captured[datagram.payload], base);
                         None
                     }
                     UdpParseOutcome::Other => None,
@@ -109,14 +109,16 @@ impl IexJsonWriter {
             NextCaptureRecord::More if !eof => {
                 return FrameStep::Incomplete { from: offset, need: bytes.len() + 1 };
             }
-            _ if rest == 0 && eof => return FrameStep::End,
+            _ if bytes_left == 0 && eof => return FrameStep::End,
             NextCaptureRecord::More => {
                 (bytes.len(), Some(fault("the capture ends in the middle of a record")))
             }
-            NextCaptureRecord::Lost { .. } if rest < GARBAGE_BYTES_MAX && !eof => {
+            NextCaptureRecord::Lost { .. } if bytes_left < GARBAGE_BYTES_MAX && !eof => {
                 return FrameStep::Incomplete { from: offset, need: offset + GARBAGE_BYTES_MAX };
             }
-            NextCaptureRecord::Lost { reason } => (offset + rest.min(GARBAGE_BYTES_MAX), Some(fault(reason))),
+            NextCaptureRecord::Lost { reason } => {
+                (offset + bytes_left.min(GARBAGE_BYTES_MAX), Some(fault(reason)))
+            }
         };
         let span = Span { start: offset, end };
         match fault {
@@ -126,7 +128,7 @@ impl IexJsonWriter {
     }
 
     /// Decodes the payload of a datagram.
-    fn payload(&mut self, bytes: &[u8], base: u64) {
+    fn write_payload(&mut self, bytes: &[u8], base: u64) {
         let mut offset = 0;
         loop {
             offset = match self.packet(DecodeInput { bytes, offset, eof: true, base }) {
@@ -148,7 +150,7 @@ impl IexJsonWriter {
                 match part {
                     IexPacketPart::Message { span, sequence } => {
                         let body = &bytes[span.start + 2..span.end];
-                        match checked(packet.header, body) {
+                        match decode_checked(packet.header, body) {
                             Ok(message) => {
                                 let message_place = MessagePlace {
                                     header: packet.header,
@@ -174,14 +176,14 @@ impl IexJsonWriter {
         let MessagePlace { header, offset, sequence } = message_place;
         self.lines.begin(offset);
         let (bytes, spec) = (message.bytes(), message.spec());
-        let out = &mut self.lines.text;
+        let out = &mut self.lines.pending_lines;
         out.extend_from_slice(b",\"protocol\":\"");
         out.extend_from_slice(header.protocol.as_str().as_bytes());
         out.push(b'"');
         for (name, number_value) in
             [("channel", header.channel.into()), ("session", header.session.into()), ("sequence", sequence)]
         {
-            key(out, name);
+            write_key(out, name);
             number(out, number_value);
         }
         out.extend_from_slice(b",\"type\":\"");
@@ -193,16 +195,16 @@ impl IexJsonWriter {
             match field.field_type {
                 IexFieldType::Letter | IexFieldType::Text(_) if raw.trim_ascii_end().is_empty() => {}
                 IexFieldType::Letter | IexFieldType::Side | IexFieldType::Symbol | IexFieldType::Text(_) => {
-                    key(out, field.name);
+                    write_key(out, field.name);
                     value(out, raw.trim_ascii_end());
                 }
                 IexFieldType::Number(_) => {
-                    key(out, field.name);
-                    number(out, unsigned(raw));
+                    write_key(out, field.name);
+                    number(out, parse_unsigned(raw));
                 }
                 IexFieldType::Price => {
-                    key(out, field.name);
-                    let units = unsigned(raw) as i64;
+                    write_key(out, field.name);
+                    let units = parse_unsigned(raw) as i64;
                     out.extend_from_slice(if units < 0 { b"\"-" } else { b"\"" });
                     price(out, units.unsigned_abs(), PRICE_PLACES);
                     out.push(b'"');
@@ -211,7 +213,7 @@ impl IexJsonWriter {
         }
         out.push(b'}');
         if length > spec.bytes {
-            key(out, "extra");
+            write_key(out, "extra");
             number(out, (length - spec.bytes) as u64);
         }
         out.extend_from_slice(b"}\n");
@@ -236,18 +238,18 @@ struct MessagePlace {
 /// What is wrong with bytes behind the last message of a packet.
 const BEHIND: &str = "behind the last message of a packet";
 
-fn checked(header: IexPacketHeader, body: &[u8]) -> Result<IexMessage<'_>, IexFault> {
+fn decode_checked(header: IexPacketHeader, body: &[u8]) -> Result<IexMessage<'_>, IexFault> {
     let message = IexMessage::read(header.protocol, body)?;
     message.check()?;
     Ok(message)
 }
 
-fn key(out: &mut Vec<u8>, name: &str) {
+fn write_key(out: &mut Vec<u8>, name: &str) {
     out.extend_from_slice(b",\"");
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b"\":");
 }
 
-fn unsigned(bytes: &[u8]) -> u64 {
+fn parse_unsigned(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

@@ -186,7 +186,7 @@ macro_rules! messages {
                         Some(bytes) => Ok(Self::$Name($Name(bytes))),
                         None => Err(too_short(bytes, $bytes)),
                     },)*
-                    _ => Err(unknown(protocol, bytes)),
+                    _ => Err(unknown_message(protocol, bytes)),
                 }
             }
 
@@ -535,7 +535,7 @@ fn too_short(bytes: &[u8], size: usize) -> IexFault {
 }
 
 #[cold]
-fn unknown(protocol: IexProtocol, bytes: &[u8]) -> IexFault {
+fn unknown_message(protocol: IexProtocol, bytes: &[u8]) -> IexFault {
     let Some(letter) = bytes.first() else {
         return IexFault::new(IexFaultCode::BadLength, "a message has a type, 0 bytes are stated");
     };

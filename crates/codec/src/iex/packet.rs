@@ -160,13 +160,18 @@ impl IexFramer {
     /// Finds the packet at `offset`; `eof` must be true if no more bytes follow `buf`.
     #[must_use]
     pub fn frame(&self, buf: &[u8], offset: usize, eof: bool) -> NextIexPacket {
-        let rest = buf.get(offset..).unwrap_or_default();
-        let Some(header) = IexPacketHeader::read(rest) else { return bad(buf, offset, eof) };
-        let end = offset + PACKET_HEAD_BYTES + usize::from(header.payload_bytes);
-        if end > buf.len() && !eof {
-            return NextIexPacket::Incomplete { from: offset, need: end };
+        let packet_bytes = buf.get(offset..).unwrap_or_default();
+        let Some(header) = IexPacketHeader::read(packet_bytes) else {
+            return skip_bad_bytes(buf, offset, eof);
+        };
+        let packet_end = offset + PACKET_HEAD_BYTES + usize::from(header.payload_bytes);
+        if packet_end > buf.len() && !eof {
+            return NextIexPacket::Incomplete { from: offset, need: packet_end };
         }
-        NextIexPacket::Message(IexPacket { header, span: Span { start: offset, end: end.min(buf.len()) } })
+        NextIexPacket::Message(IexPacket {
+            header,
+            span: Span { start: offset, end: packet_end.min(buf.len()) },
+        })
     }
 
     /// Returns an offset in `buf` with only whole packets before it; `buf` must begin at a packet.
@@ -239,17 +244,17 @@ impl Iterator for IexPacketParts<'_> {
 
     fn next(&mut self) -> Option<IexPacketPart> {
         let IexPacket { header, span } = self.packet;
-        let rest = Span { start: self.offset, end: span.end };
+        let remaining_span = Span { start: self.offset, end: span.end };
         if self.is_finished {
             return None;
         }
         if self.message_count == header.messages {
             self.is_finished = true;
             let is_cut = span.len() < PACKET_HEAD_BYTES + usize::from(header.payload_bytes);
-            return match rest.is_empty() {
-                true if is_cut => Some(self.truncated(rest)),
+            return match remaining_span.is_empty() {
+                true if is_cut => Some(self.truncated_part(remaining_span)),
                 true => None,
-                false => Some(IexPacketPart::Behind(rest)),
+                false => Some(IexPacketPart::Behind(remaining_span)),
             };
         }
         let length =
@@ -257,9 +262,9 @@ impl Iterator for IexPacketParts<'_> {
         let end = length.map(|length| self.offset + 2 + length).filter(|end| *end <= span.end);
         let Some(end) = end else {
             self.is_finished = true;
-            return Some(self.truncated(rest));
+            return Some(self.truncated_part(remaining_span));
         };
-        let part = IexPacketPart::Message { span: Span { end, ..rest }, sequence: self.sequence() };
+        let part = IexPacketPart::Message { span: Span { end, ..remaining_span }, sequence: self.sequence() };
         (self.offset, self.message_count) = (end, self.message_count + 1);
         Some(part)
     }
@@ -271,7 +276,7 @@ impl IexPacketParts<'_> {
     }
 
     #[cold]
-    fn truncated(&self, span: Span) -> IexPacketPart {
+    fn truncated_part(&self, span: Span) -> IexPacketPart {
         let IexPacketHeader { messages, payload_bytes, .. } = self.packet.header;
         let bytes = self.packet.span.len() - PACKET_HEAD_BYTES;
         let detail = format!(
@@ -288,12 +293,12 @@ const VERSION: u8 = 1;
 
 /// Refuses the bytes at `offset` up to the next packet.
 #[cold]
-fn bad(buf: &[u8], offset: usize, eof: bool) -> NextIexPacket {
-    let rest = buf.get(offset..).unwrap_or_default();
-    if rest.len() < PACKET_HEAD_BYTES {
+fn skip_bad_bytes(buf: &[u8], offset: usize, eof: bool) -> NextIexPacket {
+    let bytes_after = buf.get(offset..).unwrap_or_default();
+    if bytes_after.len() < PACKET_HEAD_BYTES {
         return match eof {
             false => NextIexPacket::Incomplete { from: offset, need: offset + PACKET_HEAD_BYTES },
-            true if rest.is_empty() => NextIexPacket::End,
+            true if bytes_after.is_empty() => NextIexPacket::End,
             true => {
                 let detail = "the input ends inside the head of a packet";
                 let fault = IexFault::new(IexFaultCode::Truncated, detail);
@@ -301,7 +306,7 @@ fn bad(buf: &[u8], offset: usize, eof: bool) -> NextIexPacket {
             }
         };
     }
-    let fault = match rest {
+    let fault = match bytes_after {
         [VERSION, 0, low, high, ..] if high & 0x80 != 0 => {
             let id = u16::from_le_bytes([*low, *high]);
             let detail = format!("message protocol {id:#06x} is none of TOPS 1.6, DEEP 1.0 and DEEP+ 1.0");
@@ -309,10 +314,10 @@ fn bad(buf: &[u8], offset: usize, eof: bool) -> NextIexPacket {
         }
         _ => IexFault::new(IexFaultCode::Garbage, "no packet of IEX-TP 1 begins here"),
     };
-    let last = rest.len() - PACKET_HEAD_BYTES;
-    for skipped in 1..=last.min(GARBAGE_BYTES_MAX) {
+    let last_offset = bytes_after.len() - PACKET_HEAD_BYTES;
+    for skipped in 1..=last_offset.min(GARBAGE_BYTES_MAX) {
         let begins = skipped == GARBAGE_BYTES_MAX
-            || IexPacketHeader::read(&rest[skipped..]).is_some_and(|header| header.is_plausible());
+            || IexPacketHeader::read(&bytes_after[skipped..]).is_some_and(|header| header.is_plausible());
         if begins {
             return NextIexPacket::Bad { span: Span { start: offset, end: offset + skipped }, fault };
         }
@@ -320,8 +325,8 @@ fn bad(buf: &[u8], offset: usize, eof: bool) -> NextIexPacket {
     if !eof {
         return NextIexPacket::Incomplete { from: offset, need: buf.len() + 1 };
     }
-    let end = buf.len().min(offset + GARBAGE_BYTES_MAX);
-    NextIexPacket::Bad { span: Span { start: offset, end }, fault }
+    let garbage_end = buf.len().min(offset + GARBAGE_BYTES_MAX);
+    NextIexPacket::Bad { span: Span { start: offset, end: garbage_end }, fault }
 }
 
 fn u16_at(head: &[u8; PACKET_HEAD_BYTES], offset: usize) -> u16 {

@@ -45,13 +45,13 @@ pub struct FramedIsoMessage {
     /// Which message it is: places in [`Iso20022Decoder::text`].
     pub kind: MessageIdentifier,
     /// Not all of the message.
-    pub part: bool,
+    pub is_part: bool,
     /// More of the message follows.
     pub goes_on: bool,
     /// Bytes of context; with any, the text is the decoder's own copy.
     pub(super) context_bytes: usize,
     /// It was decoded from the encoding that it declares, and the text is the decoder's own copy.
-    pub(super) recoded: bool,
+    pub(super) is_recoded: bool,
 }
 
 /// Finds messages and reports their content to a visitor.
@@ -64,7 +64,7 @@ pub struct Iso20022Decoder<M> {
     /// The context and the bytes after it.
     pub(super) scratch: Vec<u8>,
     /// The note on the guess for the last message that was decoded from another character set.
-    pub(super) note: String,
+    pub(super) charset_note: String,
 }
 
 impl<M: Copy + Default> Default for Iso20022Decoder<M> {
@@ -75,7 +75,7 @@ impl<M: Copy + Default> Default for Iso20022Decoder<M> {
             max_message: 1 << 20,
             context: Vec::new(),
             scratch: Vec::new(),
-            note: String::new(),
+            charset_note: String::new(),
         }
     }
 }
@@ -91,14 +91,14 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
     /// Sets how the decoder reads documents that declare no character set and are not UTF-8.
     #[must_use]
     pub fn with_fallback(mut self, fallback: FallbackCharset) -> Self {
-        self.parser.fallback = fallback;
+        self.parser.fallback_charset = fallback;
         self
     }
 
     /// Returns a note in words if the character set of `message` was guessed or is unknown.
     #[must_use]
     pub fn charset_note(&self, message: &FramedIsoMessage) -> Option<&str> {
-        (message.recoded && !self.note.is_empty()).then_some(&self.note)
+        (message.is_recoded && !self.charset_note.is_empty()).then_some(&self.charset_note)
     }
 
     /// Returns the maximum length of a message, in bytes.
@@ -123,14 +123,14 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
     #[inline]
     #[must_use]
     pub fn text<'t>(&'t self, message: &FramedIsoMessage, buf: &'t [u8]) -> &'t [u8] {
-        if message.context_bytes > 0 || message.recoded { &self.scratch } else { buf }
+        if message.context_bytes > 0 || message.is_recoded { &self.scratch } else { buf }
     }
 
     /// Returns the bytes of `message` after the context in which it stands.
     #[must_use]
     pub fn with_context<'t>(&'t self, message: &FramedIsoMessage, buf: &'t [u8]) -> &'t [u8] {
         match message.context_bytes {
-            _ if message.recoded => &self.scratch,
+            _ if message.is_recoded => &self.scratch,
             0 => message.span.slice(buf),
             n => &self.scratch[..n + message.span.len()],
         }
@@ -163,16 +163,19 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
     /// into blocks there. Returns the length of `buf` if it is longer than a message and holds no start.
     #[must_use]
     pub fn cut(&self, buf: &[u8]) -> usize {
-        let from = skip_white(buf, 0);
-        let head = match buf.get(from..) {
+        let document_start = skip_white(buf, 0);
+        let head = match buf.get(document_start..) {
             Some(rest) if rest.starts_with(b"<") => {
-                let end = rest[1..].iter().position(|b| is_white(*b) || matches!(b, b'>' | b'/'));
-                &rest[..end.map_or(1, |n| n + 1)]
+                let name_end = rest[1..].iter().position(|b| is_white(*b) || matches!(b, b'>' | b'/'));
+                &rest[..name_end.map_or(1, |n| n + 1)]
             }
             _ => &[][..],
         };
-        let last_head =
-            if head.len() > 1 { memchr::memmem::rfind(buf, head).filter(|n| *n > from) } else { None };
+        let last_head = if head.len() > 1 {
+            memchr::memmem::rfind(buf, head).filter(|n| *n > document_start)
+        } else {
+            None
+        };
         let cut = last_head.or_else(|| memchr::memmem::rfind(buf, b"<?xml ")).unwrap_or(0);
         if cut == 0 && buf.len() > self.max_message { buf.len() } else { cut }
     }
@@ -186,41 +189,41 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         eof: bool,
         visit: &mut V,
     ) -> Result<NextIsoMessage, usize> {
-        let Some(from) = skip(buf, offset, eof) else {
-            let from = skip(buf, offset, true).unwrap_or(buf.len()).min(buf.len());
-            return Ok(NextIsoMessage::Incomplete { from, need: buf.len() + 1 });
+        let Some(message_start) = skip_to_message(buf, offset, eof) else {
+            let message_start = skip_to_message(buf, offset, true).unwrap_or(buf.len()).min(buf.len());
+            return Ok(NextIsoMessage::Incomplete { from: message_start, need: buf.len() + 1 });
         };
-        let Some(&first) = buf.get(from) else {
+        let Some(&first) = buf.get(message_start) else {
             return Ok(if eof {
                 NextIsoMessage::End
             } else {
-                NextIsoMessage::Incomplete { from, need: from + 1 }
+                NextIsoMessage::Incomplete { from: message_start, need: message_start + 1 }
             });
         };
-        let second = match buf.get(from + 1) {
+        let second = match buf.get(message_start + 1) {
             Some(second) => *second,
             None if eof => 0,
-            None => return Ok(NextIsoMessage::Incomplete { from, need: from + 2 }),
+            None => return Ok(NextIsoMessage::Incomplete { from: message_start, need: message_start + 2 }),
         };
-        let first_byte = Span { start: from, end: from + 1 };
+        let first_byte = Span { start: message_start, end: message_start + 1 };
         match (first, second) {
             (0xff, 0xfe) | (0xfe, 0xff) | (b'<', 0) | (0, b'<') => {
                 return Ok(self.resync(buf, first_byte, eof, IsoFaultKind::Encoding("UTF-16")));
             }
             (b'<', b'/') => return Ok(self.resync(buf, first_byte, eof, IsoFaultKind::Garbage)),
             (b'<', _) => {}
-            _ => return Ok(self.garbage(buf, from, eof)),
+            _ => return Ok(self.frame_garbage(buf, message_start, eof)),
         }
-        let limit = from.saturating_add(self.max_message);
+        let limit = message_start.saturating_add(self.max_message);
         let view = &buf[..buf.len().min(limit)];
         let is_final = eof && buf.len() < limit;
-        let outcome = self.parser.parse(view, from, from, is_final, visit);
+        let outcome = self.parser.parse(view, message_start, message_start, is_final, visit);
         match outcome {
             ParseOutcome::Message { end, open } => {
                 if open {
                     self.parser.wrapper(buf, &mut self.context);
                 }
-                Ok(self.message(Span { start: from, end }, MessagePortion::All, 0))
+                Ok(self.message(Span { start: message_start, end }, MessagePortion::All, 0))
             }
             ParseOutcome::Coded { end, open } => {
                 let mut context = Vec::new();
@@ -229,31 +232,31 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                 }
                 self.context = context;
                 self.scratch.clear();
-                let span = Span { start: from, end };
+                let span = Span { start: message_start, end };
                 Ok(self.decode_and_reparse(buf, span, MessagePortion::All, 0, visit))
             }
             // A prolog of which the document is missing.
-            ParseOutcome::Tail { end } if buf[from..].starts_with(b"<?xml") => {
-                let fault = IsoFault { kind: IsoFaultKind::Truncated, offset: (end - from) as u32 };
-                Ok(NextIsoMessage::Bad { span: Span { start: from, end }, fault })
+            ParseOutcome::Tail { end } if buf[message_start..].starts_with(b"<?xml") => {
+                let fault = IsoFault { kind: IsoFaultKind::Truncated, offset: (end - message_start) as u32 };
+                Ok(NextIsoMessage::Bad { span: Span { start: message_start, end }, fault })
             }
             ParseOutcome::Tail { end } => Err(end),
             ParseOutcome::Refused { fault, end, open } => {
                 if open {
                     self.parser.wrapper(buf, &mut self.context);
                 }
-                Ok(bad_stretch(from, end, fault.kind, fault.offset as usize))
+                Ok(bad_stretch(message_start, end, fault.kind, fault.offset as usize))
             }
             ParseOutcome::Bad(fault) => {
                 let declaration = match self.parser.is_wrapped(buf) {
                     true => self.parser.unread_declaration(buf).to_vec(),
                     false => Vec::new(),
                 };
-                let next = self.bad(buf, from, fault, eof);
-                Ok(self.with_declaration(declaration, next))
+                let next_message = self.refuse_message(buf, message_start, fault, eof);
+                Ok(self.with_declaration(declaration, next_message))
             }
             ParseOutcome::Need if view.len() < limit => {
-                Ok(NextIsoMessage::Incomplete { from, need: buf.len() + 1 })
+                Ok(NextIsoMessage::Incomplete { from: message_start, need: buf.len() + 1 })
             }
             ParseOutcome::Need => {
                 let is_followed = self.parser.is_wrapped(buf) || self.parser.header_alone().is_some();
@@ -261,8 +264,13 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                     true => self.parser.unread_declaration(buf).to_vec(),
                     false => Vec::new(),
                 };
-                let next = self.at_limit(buf, Span { start: from, end: view.len() }, eof, visit);
-                Ok(if declaration.is_empty() { next } else { self.with_declaration(declaration, next) })
+                let next_message =
+                    self.at_limit(buf, Span { start: message_start, end: view.len() }, eof, visit);
+                Ok(if declaration.is_empty() {
+                    next_message
+                } else {
+                    self.with_declaration(declaration, next_message)
+                })
             }
         }
     }
@@ -289,25 +297,31 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         eof: bool,
     ) -> Result<Option<NextIsoMessage>, usize> {
         const NEXT: &[u8] = b"<?xml";
-        let Some(from) = skip(buf, offset, eof) else {
+        let Some(message_start) = skip_to_message(buf, offset, eof) else {
             return Ok(Some(NextIsoMessage::Incomplete { from: offset, need: buf.len() + 1 }));
         };
-        let rest = buf.get(from..).unwrap_or_default();
-        let is_undecided = rest.len() < 2 || rest.len() <= NEXT.len() && NEXT.starts_with(rest);
+        let message_bytes = buf.get(message_start..).unwrap_or_default();
+        let is_undecided =
+            message_bytes.len() < 2 || message_bytes.len() <= NEXT.len() && NEXT.starts_with(message_bytes);
         if is_undecided && !eof {
-            return Ok(Some(NextIsoMessage::Incomplete { from: from.min(buf.len()), need: buf.len() + 1 }));
+            return Ok(Some(NextIsoMessage::Incomplete {
+                from: message_start.min(buf.len()),
+                need: buf.len() + 1,
+            }));
         }
-        if rest.is_empty() || rest.starts_with(NEXT) && rest.get(NEXT.len()).is_none_or(|b| is_white(*b)) {
+        if message_bytes.is_empty()
+            || message_bytes.starts_with(NEXT) && message_bytes.get(NEXT.len()).is_none_or(|b| is_white(*b))
+        {
             self.context.clear();
-            return Err(from);
+            return Err(message_start);
         }
-        Ok(match rest {
+        Ok(match message_bytes {
             [b'<', b'/', ..] => {
-                let first_byte = Span { start: from, end: from + 1 };
+                let first_byte = Span { start: message_start, end: message_start + 1 };
                 Some(self.resync(buf, first_byte, eof, IsoFaultKind::Garbage))
             }
             [b'<', ..] => None,
-            _ => Some(self.garbage(buf, from, eof)),
+            _ => Some(self.frame_garbage(buf, message_start, eof)),
         })
     }
 
@@ -333,7 +347,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         let no_end = refusal.unwrap_or(IsoFaultKind::NoEnd { limit: self.max_message as u32 });
         match (self.parser.part_at, self.parser.unclosed) {
             (Some(end), _) if !is_refused && self.parser.is_coded(&buf[from..end]) => {
-                if let Err(kind) = self.part(&buf[from..end], from) {
+                if let Err(kind) = self.continue_part(&buf[from..end], from) {
                     return bad_stretch(from, limit, kind, from);
                 }
                 self.scratch.clear();
@@ -343,14 +357,14 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             (Some(end), _) if !is_refused => {
                 let fault = self.parser.characters(buf, from, end).err();
                 if fault.as_ref().is_some_and(|fault| self.parser.takes_fallback(fault)) {
-                    if let Err(kind) = self.part(&buf[from..end], from) {
+                    if let Err(kind) = self.continue_part(&buf[from..end], from) {
                         return bad_stretch(from, limit, kind, from);
                     }
                     self.scratch.clear();
                     let span = Span { start: from, end };
                     return self.decode_and_reparse(buf, span, MessagePortion::GoesOn, 0, visit);
                 }
-                match (self.part(&buf[from..end], from), fault) {
+                match (self.continue_part(&buf[from..end], from), fault) {
                     (Ok(()), None) => self.message(Span { start: from, end }, MessagePortion::GoesOn, 0),
                     (Ok(()), Some(fault)) => bad_stretch(from, end, fault.kind, fault.offset as usize),
                     (Err(kind), _) => bad_stretch(from, limit, kind, from),
@@ -367,10 +381,10 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         NextIsoMessage::Message(FramedIsoMessage {
             span,
             kind: self.parser.kind,
-            part,
+            is_part: part,
             goes_on,
             context_bytes,
-            recoded: false,
+            is_recoded: false,
         })
     }
 
@@ -394,38 +408,42 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             self.context.clear();
             return Ok(bad_stretch(buf.len(), buf.len(), IsoFaultKind::Truncated, buf.len()));
         }
-        let live = self.context.len();
-        let most = self.max_message.min(buf.len() - offset);
-        let mut chunk = CHUNK_BYTES.min(most);
+        let context_bytes = self.context.len();
+        let view_length = self.max_message.min(buf.len() - offset);
+        let mut chunk = CHUNK_BYTES.min(view_length);
         loop {
             self.scratch.clear();
             self.scratch.extend_from_slice(&self.context);
             self.scratch.extend_from_slice(&buf[offset..offset + chunk]);
             let is_final = eof && offset + chunk == buf.len() && chunk < self.max_message;
-            let outcome = self.parser.parse(&self.scratch, 0, live, is_final, visit);
-            let buffer_offset = |n: usize| offset + n.saturating_sub(live);
+            let outcome = self.parser.parse(&self.scratch, 0, context_bytes, is_final, visit);
+            let buffer_offset = |n: usize| offset + n.saturating_sub(context_bytes);
             match outcome {
                 ParseOutcome::Message { end, open } => {
-                    let is_last_part =
-                        self.parser.document_at().is_some_and(|document_offset| document_offset < live);
+                    let is_last_part = self
+                        .parser
+                        .document_at()
+                        .is_some_and(|document_offset| document_offset < context_bytes);
                     let part = if is_last_part { MessagePortion::Last } else { MessagePortion::All };
                     let end = buffer_offset(end);
                     self.context.clear();
                     if open {
                         self.parser.wrapper(&self.scratch, &mut self.context);
                     }
-                    return Ok(self.message(Span { start: offset, end }, part, live));
+                    return Ok(self.message(Span { start: offset, end }, part, context_bytes));
                 }
                 ParseOutcome::Coded { end, open } => {
-                    let is_last_part =
-                        self.parser.document_at().is_some_and(|document_offset| document_offset < live);
+                    let is_last_part = self
+                        .parser
+                        .document_at()
+                        .is_some_and(|document_offset| document_offset < context_bytes);
                     let part = if is_last_part { MessagePortion::Last } else { MessagePortion::All };
                     self.context.clear();
                     if open {
                         self.parser.wrapper(&self.scratch, &mut self.context);
                     }
                     let span = Span { start: offset, end: buffer_offset(end) };
-                    return Ok(self.decode_and_reparse(buf, span, part, live, visit));
+                    return Ok(self.decode_and_reparse(buf, span, part, context_bytes, visit));
                 }
                 ParseOutcome::Tail { end } => {
                     self.context.clear();
@@ -445,11 +463,11 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                         buffer_offset(fault.offset as usize),
                     ));
                 }
-                ParseOutcome::Need if chunk < most => {
-                    chunk = (chunk * 4).min(most);
+                ParseOutcome::Need if chunk < view_length => {
+                    chunk = (chunk * 4).min(view_length);
                     continue;
                 }
-                ParseOutcome::Need if most < self.max_message => {
+                ParseOutcome::Need if view_length < self.max_message => {
                     return Ok(NextIsoMessage::Incomplete { from: offset, need: buf.len() + 1 });
                 }
                 ParseOutcome::Bad(fault)
@@ -457,42 +475,44 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                 {
                     let declaration = self.parser.unread_declaration(&self.scratch).to_vec();
                     let fault = IsoFault { offset: buffer_offset(fault.offset as usize) as u32, ..fault };
-                    let next = self.bad(buf, offset, fault, eof);
-                    return Ok(self.with_declaration(declaration, next));
+                    let next_message = self.refuse_message(buf, offset, fault, eof);
+                    return Ok(self.with_declaration(declaration, next_message));
                 }
                 // It is not over at the limit; or the input ends where it may be parted, as a part does that is
                 // tried again.
                 ParseOutcome::Need | ParseOutcome::Bad(_) => {}
             }
-            let end = self.parser.part_at.filter(|end| *end > live);
+            let part_end = self.parser.part_at.filter(|end| *end > context_bytes);
             let limit = offset + chunk;
             if let Some(kind) = self.parser.refusal() {
                 self.context = self.parser.unread_declaration(&self.scratch).to_vec();
                 return Ok(bad_stretch(offset, limit, kind, offset));
             }
-            let Some(end) = end else {
+            let Some(end) = part_end else {
                 self.context.clear();
                 let no_end = IsoFaultKind::NoEnd { limit: self.max_message as u32 };
-                return Ok(match self.parser.unclosed.filter(|unclosed_offset| *unclosed_offset >= live) {
-                    Some(unclosed) => {
-                        let bad = Span { start: offset, end: buffer_offset(unclosed) + 1 };
-                        self.resync(buf, bad, eof, no_end)
-                    }
-                    None => bad_stretch(offset, limit, no_end, offset),
-                });
+                return Ok(
+                    match self.parser.unclosed.filter(|unclosed_offset| *unclosed_offset >= context_bytes) {
+                        Some(unclosed) => {
+                            let bad_span = Span { start: offset, end: buffer_offset(unclosed) + 1 };
+                            self.resync(buf, bad_span, eof, no_end)
+                        }
+                        None => bad_stretch(offset, limit, no_end, offset),
+                    },
+                );
             };
             let scratch = std::mem::take(&mut self.scratch);
-            let mut coded = self.parser.is_coded(&scratch[live..end]);
-            let fault = if coded { None } else { self.parser.characters(&scratch, live, end).err() };
+            let mut coded = self.parser.is_coded(&scratch[context_bytes..end]);
+            let fault = if coded { None } else { self.parser.characters(&scratch, context_bytes, end).err() };
             coded |= fault.as_ref().is_some_and(|fault| self.parser.takes_fallback(fault));
-            let parted = self.part(&scratch[..end], 0);
+            let parted = self.continue_part(&scratch[..end], 0);
             self.scratch = scratch;
             let span = Span { start: offset, end: buffer_offset(end) };
             if coded && parted.is_ok() {
-                return Ok(self.decode_and_reparse(buf, span, MessagePortion::GoesOn, live, visit));
+                return Ok(self.decode_and_reparse(buf, span, MessagePortion::GoesOn, context_bytes, visit));
             }
             return Ok(match (parted, fault) {
-                (Ok(()), None) => self.message(span, MessagePortion::GoesOn, live),
+                (Ok(()), None) => self.message(span, MessagePortion::GoesOn, context_bytes),
                 // The fault does not affect the parts after it.
                 (Ok(()), Some(fault)) => {
                     bad_stretch(offset, buffer_offset(end), fault.kind, buffer_offset(fault.offset as usize))
@@ -512,10 +532,10 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
     /// Continues with a message of which a part was reported. It keeps the message's bytes without the reported
     /// elements and without the white space before them, or a million indented lines would be a context of megabytes.
     /// `text` is the message from its start, which was reported as being at `base`.
-    fn part(&mut self, text: &[u8], base: usize) -> Result<(), IsoFaultKind> {
+    fn continue_part(&mut self, text: &[u8], base: usize) -> Result<(), IsoFaultKind> {
         let mut context = Vec::new();
         let mut from = 0;
-        let parted = &self.parser.parted;
+        let parted = &self.parser.closed_elements;
         for (n, span) in parted.iter().enumerate() {
             let (start, end) = (span.start - base, span.end - base);
             if end > text.len() {
@@ -524,7 +544,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             context.extend_from_slice(text[from..start].trim_ascii_end());
             if n + 1 == parted.len() {
                 // An empty one says that the first has been there.
-                context.extend_from_slice(emptied(&text[start..end]));
+                context.extend_from_slice(strip_tag_end(&text[start..end]));
                 context.extend_from_slice(b"/>");
             }
             from = end;
@@ -538,14 +558,14 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
 
     /// Applies rule 5: refuses a bad message.
     #[cold]
-    fn bad(&self, buf: &[u8], from: usize, fault: IsoFault, eof: bool) -> NextIsoMessage {
+    fn refuse_message(&self, buf: &[u8], from: usize, fault: IsoFault, eof: bool) -> NextIsoMessage {
         let offset = fault.offset as usize;
         // The next message starts at the fault where it starts in one that is not over, or in place of the expected
         // one. After every other fault it starts later.
         let after =
             offset + usize::from(!matches!(fault.kind, IsoFaultKind::Truncated | IsoFaultKind::Expected(_)));
-        let bad = Span { start: from, end: after.max(from + 1) };
-        match self.resync(buf, bad, eof, fault.kind) {
+        let bad_span = Span { start: from, end: after.max(from + 1) };
+        match self.resync(buf, bad_span, eof, fault.kind) {
             NextIsoMessage::Bad { span, .. } => {
                 let fault = IsoFault { offset: offset.saturating_sub(from) as u32, ..fault };
                 NextIsoMessage::Bad { span, fault }
@@ -557,27 +577,30 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
     /// Refuses the bytes of `bad` and the bytes after it, up to the start of the next message.
     #[cold]
     fn resync(&self, buf: &[u8], bad: Span, eof: bool, kind: IsoFaultKind) -> NextIsoMessage {
-        let from = bad.start;
-        let limit = from.saturating_add(self.max_message);
+        let bad_start = bad.start;
+        let limit = bad_start.saturating_add(self.max_message);
         let view = &buf[..buf.len().min(limit.saturating_add(LOOKAHEAD))];
         let is_final = eof && view.len() == buf.len();
-        let end = match start_of_message(view, bad.end, limit, is_final) {
+        let garbage_end = match start_of_message(view, bad.end, limit, is_final) {
             DocumentStartOutcome::At(n) => n,
             DocumentStartOutcome::None if view.len() > limit || is_final => view.len().min(limit),
             DocumentStartOutcome::None | DocumentStartOutcome::Undecided => {
                 if view.len() >= limit.saturating_add(LOOKAHEAD) {
                     limit
                 } else {
-                    return NextIsoMessage::Incomplete { from, need: buf.len() + 1 };
+                    return NextIsoMessage::Incomplete { from: bad_start, need: buf.len() + 1 };
                 }
             }
         };
-        NextIsoMessage::Bad { span: Span { start: from, end }, fault: IsoFault { kind, offset: 0 } }
+        NextIsoMessage::Bad {
+            span: Span { start: bad_start, end: garbage_end },
+            fault: IsoFault { kind, offset: 0 },
+        }
     }
 
     /// Applies rule 6: refuses text where a tag must be.
     #[cold]
-    fn garbage(&self, buf: &[u8], from: usize, eof: bool) -> NextIsoMessage {
+    fn frame_garbage(&self, buf: &[u8], from: usize, eof: bool) -> NextIsoMessage {
         let limit = from.saturating_add(self.max_message);
         let view = &buf[..buf.len().min(limit)];
         match memchr::memchr(b'<', &view[from..]).map(|n| from + n) {
@@ -608,7 +631,7 @@ pub(super) fn bad_stretch(start: usize, end: usize, kind: IsoFaultKind, offset: 
 }
 
 /// Returns a start tag up to, not including, its `>` or `/>`.
-fn emptied(element: &[u8]) -> &[u8] {
+fn strip_tag_end(element: &[u8]) -> &[u8] {
     let mut quote = 0;
     for (n, &byte) in element.iter().enumerate() {
         match byte {
@@ -626,14 +649,14 @@ fn emptied(element: &[u8]) -> &[u8] {
 
 /// Finds the first byte that belongs to a message. Returns `None` if a byte order mark may be incomplete.
 #[inline]
-fn skip(buf: &[u8], mut offset: usize, eof: bool) -> Option<usize> {
+fn skip_to_message(buf: &[u8], mut offset: usize, eof: bool) -> Option<usize> {
     const MARK: &[u8] = &[0xef, 0xbb, 0xbf];
     loop {
         offset = skip_white(buf, offset);
-        let rest = buf.get(offset..).unwrap_or_default();
-        if rest.starts_with(MARK) {
+        let bytes_after = buf.get(offset..).unwrap_or_default();
+        if bytes_after.starts_with(MARK) {
             offset += MARK.len();
-        } else if !eof && !rest.is_empty() && MARK.starts_with(rest) {
+        } else if !eof && !bytes_after.is_empty() && MARK.starts_with(bytes_after) {
             return None;
         } else {
             return Some(offset);
@@ -650,11 +673,11 @@ enum DocumentStartOutcome {
 /// Finds the first offset from `offset` on, before `limit`, that certainly starts a message.
 #[cold]
 fn start_of_message(view: &[u8], offset: usize, limit: usize, is_final: bool) -> DocumentStartOutcome {
-    let end = view.len().min(limit);
-    for n in memchr::memchr_iter(b'<', view.get(offset..end).unwrap_or_default()) {
-        let start = offset + n;
-        match starts_message(&view[start..]) {
-            Some(true) => return DocumentStartOutcome::At(start),
+    let view_end = view.len().min(limit);
+    for n in memchr::memchr_iter(b'<', view.get(offset..view_end).unwrap_or_default()) {
+        let tag_start = offset + n;
+        match starts_message(&view[tag_start..]) {
+            Some(true) => return DocumentStartOutcome::At(tag_start),
             Some(false) => {}
             None if is_final => {}
             None => return DocumentStartOutcome::Undecided,
@@ -671,19 +694,19 @@ pub(super) fn starts_message(rest: &[u8]) -> Option<bool> {
         let n = rest.len().min(declaration.len());
         return if rest[..n] != declaration[..n] { Some(false) } else { Some(is_white(*rest.get(5)?)) };
     }
-    let rest = &rest[..rest.len().min(LOOKAHEAD)];
-    let mut start = 1;
-    let mut end = xml::name(rest, start);
-    if rest.get(end) == Some(&b':') {
-        start = end + 1;
-        end = xml::name(rest, start);
+    let bytes_after = &rest[..rest.len().min(LOOKAHEAD)];
+    let mut name_start = 1;
+    let mut name_end = xml::name(bytes_after, name_start);
+    if bytes_after.get(name_end) == Some(&b':') {
+        name_start = name_end + 1;
+        name_end = xml::name(bytes_after, name_start);
     }
-    let next_byte = match rest.get(end) {
+    let next_byte = match bytes_after.get(name_end) {
         Some(byte) => *byte,
-        None if rest.len() == LOOKAHEAD => return Some(false),
+        None if bytes_after.len() == LOOKAHEAD => return Some(false),
         None => return None,
     };
-    let word = &rest[start..end];
+    let word = &bytes_after[name_start..name_end];
     Some(matches!(word, b"Document" | b"AppHdr") && (is_white(next_byte) || matches!(next_byte, b'>' | b'/')))
 }
 

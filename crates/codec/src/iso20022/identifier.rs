@@ -30,12 +30,12 @@ pub(super) fn from_namespace(buf: &[u8], span: Span) -> Option<MessageIdentifier
 pub(super) fn from_identifier(buf: &[u8], span: Span) -> Option<MessageIdentifier> {
     let text = span.slice(buf);
     let shape = b"aaaa.000.000.00";
-    let fits = |(byte, want): (&u8, &u8)| match want {
+    let byte_fits = |(byte, want): (&u8, &u8)| match want {
         b'a' => byte.is_ascii_lowercase(),
         b'0' => byte.is_ascii_digit(),
         _ => byte == want,
     };
-    if text.len() < NAME_BYTES || !text.iter().zip(shape).all(fits) {
+    if text.len() < NAME_BYTES || !text.iter().zip(shape).all(byte_fits) {
         return None;
     }
     let name = Span { start: span.start, end: span.start + NAME_BYTES };
@@ -49,17 +49,19 @@ pub(super) fn from_identifier(buf: &[u8], span: Span) -> Option<MessageIdentifie
 
 /// Returns the message that a header's own namespace names. Old namespaces do not have the usual form.
 pub(super) fn from_header(buf: &[u8], span: Span) -> MessageIdentifier {
-    let last = last_part(buf, span);
-    from_identifier(buf, last)
-        .unwrap_or(MessageIdentifier { name: last, variant: Span { start: last.end, end: last.end } })
+    let identifier = last_part(buf, span);
+    from_identifier(buf, identifier).unwrap_or(MessageIdentifier {
+        name: identifier,
+        variant: Span { start: identifier.end, end: identifier.end },
+    })
 }
 
 /// Returns the part after the last `:` or `/`, without `.xsd`.
 fn last_part(buf: &[u8], span: Span) -> Span {
     let text = span.slice(buf);
     let text = text.strip_suffix(b".xsd").unwrap_or(text);
-    let start = text.iter().rposition(|b| matches!(b, b':' | b'/')).map_or(0, |n| n + 1);
-    Span { start: span.start + start, end: span.start + text.len() }
+    let name_start = text.iter().rposition(|b| matches!(b, b':' | b'/')).map_or(0, |n| n + 1);
+    Span { start: span.start + name_start, end: span.start + text.len() }
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub fn decode_json(
 ) -> Result<IsoSummary, Error> {
     let mut decoder = IsoLineDecoder {
         decoder: Iso20022Decoder::default().with_max_message(max_message),
-        leaves: ElementCollector::default(),
+        collected_elements: ElementCollector::default(),
         writer: IsoJsonWriter { lines: JsonLines::new(file_label), ..IsoJsonWriter::default() },
     };
     let bytes = decode_lines(InputBuffer::new(input, file_label), &mut decoder, out)?;
@@ -68,7 +68,7 @@ pub fn decode_json(
 /// Reads messages, and writes their lines.
 struct IsoLineDecoder {
     decoder: Iso20022Decoder<<ElementCollector as ElementVisitor>::Mark>,
-    leaves: ElementCollector,
+    collected_elements: ElementCollector,
     writer: IsoJsonWriter,
 }
 
@@ -76,7 +76,7 @@ impl LineDecoder for IsoLineDecoder {
     type Fault = IsoFault;
 
     fn step(&mut self, input: DecodeInput<'_>) -> FrameStep<IsoFault> {
-        let Self { decoder, leaves, writer } = self;
+        let Self { decoder, collected_elements: leaves, writer } = self;
         decoder.next(input.bytes, input.offset, input.eof, leaves).map(|message| {
             writer.lines.begin(input.file_offset(message.span.start));
             writer.message(&message, decoder.text(&message, input.bytes), leaves);
@@ -95,8 +95,8 @@ pub struct ElementCollector {
     /// Numbers of paths.
     path_ids: HashMap<Vec<u8>, u32>,
     paths: Vec<Vec<u8>>,
-    values: Vec<(u32, ElementValueSpan)>,
-    key: Vec<u8>,
+    element_values: Vec<(u32, ElementValueSpan)>,
+    path_key: Vec<u8>,
 }
 
 /// Paths that are kept from one message to the next.
@@ -105,22 +105,22 @@ const PATHS_MAX: usize = 1 << 16;
 impl ElementCollector {
     /// Paths and values, in the order of the message.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], ElementValueSpan)> {
-        self.values.iter().map(|(path, value)| (&self.paths[*path as usize][..], *value))
+        self.element_values.iter().map(|(path, value)| (&self.paths[*path as usize][..], *value))
     }
 
-    fn path(&mut self, parent: Option<u32>, separator: u8, name: &[u8]) -> u32 {
-        self.key.clear();
+    fn path_index(&mut self, parent: Option<u32>, separator: u8, name: &[u8]) -> u32 {
+        self.path_key.clear();
         if let Some(parent) = parent {
-            self.key.extend_from_slice(&self.paths[parent as usize]);
-            self.key.push(separator);
+            self.path_key.extend_from_slice(&self.paths[parent as usize]);
+            self.path_key.push(separator);
         }
-        self.key.extend_from_slice(name);
-        if let Some(id) = self.path_ids.get(&self.key) {
+        self.path_key.extend_from_slice(name);
+        if let Some(id) = self.path_ids.get(&self.path_key) {
             return *id;
         }
         let id = self.paths.len() as u32;
-        self.paths.push(self.key.clone());
-        self.path_ids.insert(self.key.clone(), id);
+        self.paths.push(self.path_key.clone());
+        self.path_ids.insert(self.path_key.clone(), id);
         id
     }
 }
@@ -129,7 +129,7 @@ impl ElementVisitor for ElementCollector {
     type Mark = u32;
 
     fn begin(&mut self, _live: usize) {
-        self.values.clear();
+        self.element_values.clear();
         if self.paths.len() > PATHS_MAX {
             self.paths.clear();
             self.path_ids.clear();
@@ -137,21 +137,21 @@ impl ElementVisitor for ElementCollector {
     }
 
     fn root(&mut self, root: MessageRoot) -> u32 {
-        self.path(None, b'/', if root == MessageRoot::Header { b"AppHdr" } else { b"Document" })
+        self.path_index(None, b'/', if root == MessageRoot::Header { b"AppHdr" } else { b"Document" })
     }
 
     fn open(&mut self, parent: u32, name: &[u8], _at: usize) -> u32 {
-        self.path(Some(parent), b'/', name)
+        self.path_index(Some(parent), b'/', name)
     }
 
     fn attribute(&mut self, mark: u32, name: &[u8], value: ElementValueSpan) {
-        let path = self.path(Some(mark), b'@', name);
-        self.values.push((path, value));
+        let path = self.path_index(Some(mark), b'@', name);
+        self.element_values.push((path, value));
     }
 
     fn close(&mut self, _buf: &[u8], mark: u32, text: Option<ElementValueSpan>, _at: Span) -> bool {
         if let Some(text) = text {
-            self.values.push((mark, text));
+            self.element_values.push((mark, text));
         }
         false
     }
@@ -163,9 +163,9 @@ struct IsoJsonWriter {
     lines: JsonLines,
     scratch: Vec<u8>,
     /// Values in order of path, then of place.
-    order: Vec<(u32, u32)>,
-    /// For each value, where its path's values begin in `order`; `AGAIN` for all but the first.
-    first: Vec<u32>,
+    path_order: Vec<(u32, u32)>,
+    /// For each value, where its path's values begin in `path_order`; `AGAIN` for all but the first.
+    first_by_value: Vec<u32>,
     summary: IsoSummary,
 }
 
@@ -174,26 +174,26 @@ const AGAIN: u32 = u32::MAX;
 impl IsoJsonWriter {
     fn message(&mut self, message: &FramedIsoMessage, text: &[u8], leaves: &mut ElementCollector) {
         self.push_bytes(b",\"type\":");
-        value(&mut self.lines.text, message.kind.name.slice(text));
+        value(&mut self.lines.pending_lines, message.kind.name.slice(text));
         if !message.kind.variant.is_empty() {
             self.push_bytes(b",\"variant\":");
-            value(&mut self.lines.text, message.kind.variant.slice(text));
+            value(&mut self.lines.pending_lines, message.kind.variant.slice(text));
         }
         self.push_bytes(b",\"fields\":{");
-        let values = &leaves.values;
-        self.order.clear();
-        self.order.extend(values.iter().enumerate().map(|(n, (path, _))| (*path, n as u32)));
-        self.order.sort_unstable();
-        self.first.clear();
-        self.first.resize(values.len(), AGAIN);
-        for (order_index, group) in self.order.iter().enumerate() {
-            if order_index == 0 || self.order[order_index - 1].0 != group.0 {
-                self.first[group.1 as usize] = order_index as u32;
+        let values = &leaves.element_values;
+        self.path_order.clear();
+        self.path_order.extend(values.iter().enumerate().map(|(n, (path, _))| (*path, n as u32)));
+        self.path_order.sort_unstable();
+        self.first_by_value.clear();
+        self.first_by_value.resize(values.len(), AGAIN);
+        for (order_index, group) in self.path_order.iter().enumerate() {
+            if order_index == 0 || self.path_order[order_index - 1].0 != group.0 {
+                self.first_by_value[group.1 as usize] = order_index as u32;
             }
         }
         let mut comma = false;
         for n in 0..values.len() {
-            if self.first[n] == AGAIN {
+            if self.first_by_value[n] == AGAIN {
                 continue;
             }
             if comma {
@@ -201,10 +201,10 @@ impl IsoJsonWriter {
             }
             comma = true;
             let path = values[n].0;
-            value(&mut self.lines.text, &leaves.paths[path as usize]);
+            value(&mut self.lines.pending_lines, &leaves.paths[path as usize]);
             self.push_bytes(b":");
-            let group_start = self.first[n] as usize;
-            let count = self.order[group_start..].iter().take_while(|(p, _)| *p == path).count();
+            let group_start = self.first_by_value[n] as usize;
+            let count = self.path_order[group_start..].iter().take_while(|(p, _)| *p == path).count();
             if count > 1 {
                 self.push_bytes(b"[");
             }
@@ -213,7 +213,10 @@ impl IsoJsonWriter {
                     self.push_bytes(b",");
                 }
                 let mut scratch = std::mem::take(&mut self.scratch);
-                value(&mut self.lines.text, values[self.order[i].1 as usize].1.text(text, &mut scratch));
+                value(
+                    &mut self.lines.pending_lines,
+                    values[self.path_order[i].1 as usize].1.text(text, &mut scratch),
+                );
                 self.scratch = scratch;
             }
             if count > 1 {
@@ -226,6 +229,6 @@ impl IsoJsonWriter {
 
     #[inline]
     fn push_bytes(&mut self, bytes: &[u8]) {
-        self.lines.text.extend_from_slice(bytes);
+        self.lines.pending_lines.extend_from_slice(bytes);
     }
 }

@@ -23,14 +23,16 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         let Some(charset) = self.parser.charset else {
             unreachable!("bytes are coded in a set that is known")
         };
-        self.note.clear();
+        self.charset_note.clear();
         match charset {
             DocumentCharset::Declared { .. } => {}
             DocumentCharset::Unknown => {
-                self.note.push_str("unknown ");
-                self.note.push_str(&self.parser.unknown_charset);
+                self.charset_note.push_str("unknown ");
+                self.charset_note.push_str(&self.parser.unknown_charset);
             }
-            DocumentCharset::Undeclared(fallback) => self.note.push_str(fallback.note().unwrap_or_default()),
+            DocumentCharset::Undeclared(fallback) => {
+                self.charset_note.push_str(fallback.note().unwrap_or_default())
+            }
         }
         if let Err(fault) = charset.decode(&buf[span.start..span.end], &mut text) {
             return bad_stretch(span.start, span.end, fault.kind, span.start + fault.offset as usize);
@@ -40,7 +42,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         if part != MessagePortion::GoesOn {
             text.extend_from_slice(b"<AppHdr/>");
         }
-        self.parser.recoded = true;
+        self.parser.is_recoded = true;
         let outcome = self.parser.parse(&text, 0, live, part != MessagePortion::GoesOn, visit);
         let fault = match outcome {
             ParseOutcome::Need if part == MessagePortion::GoesOn => {
@@ -50,14 +52,14 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             ParseOutcome::Bad(fault) | ParseOutcome::Refused { fault, .. } => Some(fault),
             _ => Some(IsoFault { kind: IsoFaultKind::Truncated, offset: end as u32 }),
         };
-        self.parser.recoded = false;
+        self.parser.is_recoded = false;
         text.truncate(end);
         self.scratch = text;
         match (fault, self.message(span, part, live)) {
             // A place in decoded text is none in the bytes.
             (Some(fault), _) => bad_stretch(span.start, span.end, fault.kind, span.start),
             (None, NextIsoMessage::Message(message)) => {
-                NextIsoMessage::Message(FramedIsoMessage { recoded: true, ..message })
+                NextIsoMessage::Message(FramedIsoMessage { is_recoded: true, ..message })
             }
             (None, next) => next,
         }

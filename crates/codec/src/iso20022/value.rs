@@ -64,15 +64,15 @@ impl ElementValueSpan {
         }
         scratch.clear();
         match self.form {
-            ElementValueForm::Attribute => attribute(raw, scratch),
-            form => cook(raw, form, scratch),
+            ElementValueForm::Attribute => normalize_attribute(raw, scratch),
+            form => cook_value(raw, form, scratch),
         }
         scratch
     }
 }
 
 #[cold]
-fn cook(mut raw: &[u8], form: ElementValueForm, out: &mut Vec<u8>) {
+fn cook_value(mut raw: &[u8], form: ElementValueForm, out: &mut Vec<u8>) {
     // White space up to here is not to be cut off again.
     let mut protected_length = 0;
     while !raw.is_empty() {
@@ -85,11 +85,11 @@ fn cook(mut raw: &[u8], form: ElementValueForm, out: &mut Vec<u8>) {
                 }
             };
             let (text, rest) = raw.split_at(n);
-            let from = out.len();
+            let text_start = out.len();
             decode_references(text, out);
             if protected_length == 0 {
-                let white = out[from..].iter().take_while(|b| is_white(**b)).count();
-                if from == 0 {
+                let white = out[text_start..].iter().take_while(|b| is_white(**b)).count();
+                if text_start == 0 {
                     out.drain(..white);
                 }
             }
@@ -100,8 +100,8 @@ fn cook(mut raw: &[u8], form: ElementValueForm, out: &mut Vec<u8>) {
             protected_length = out.len();
             raw = rest.get(n + 3..).unwrap_or_default();
         } else {
-            let end: &[u8] = if raw.starts_with(b"<!--") { b"-->" } else { b"?>" };
-            let n = memmem::find(&raw[2..], end).map_or(raw.len(), |n| n + 2 + end.len());
+            let closing_bytes: &[u8] = if raw.starts_with(b"<!--") { b"-->" } else { b"?>" };
+            let n = memmem::find(&raw[2..], closing_bytes).map_or(raw.len(), |n| n + 2 + closing_bytes.len());
             raw = raw.get(n..).unwrap_or_default();
         }
     }
@@ -113,7 +113,7 @@ fn cook(mut raw: &[u8], form: ElementValueForm, out: &mut Vec<u8>) {
 /// Normalizes an attribute of type CDATA by XML 1.0, 3.3.3: each tab and line end becomes a blank, a reference
 /// becomes its character.
 #[cold]
-fn attribute(raw: &[u8], out: &mut Vec<u8>) {
+fn normalize_attribute(raw: &[u8], out: &mut Vec<u8>) {
     let mut offset = 0;
     while let Some(&byte) = raw.get(offset) {
         offset += 1;
@@ -135,22 +135,22 @@ fn attribute(raw: &[u8], out: &mut Vec<u8>) {
 }
 
 fn decode_references(text: &[u8], out: &mut Vec<u8>) {
-    let mut rest = text;
-    while let Some(n) = memchr::memchr(b'&', rest) {
-        line_ends(&rest[..n], out);
-        match reference::read(rest, n) {
+    let mut unread_text = text;
+    while let Some(n) = memchr::memchr(b'&', unread_text) {
+        line_ends(&unread_text[..n], out);
+        match reference::read(unread_text, n) {
             reference::XmlReferenceOutcome::Is(c, end) => {
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-                rest = &rest[end..];
+                unread_text = &unread_text[end..];
             }
             // Other uses of `&` were refused before.
             _ => {
                 out.push(b'&');
-                rest = &rest[n + 1..];
+                unread_text = &unread_text[n + 1..];
             }
         }
     }
-    line_ends(rest, out);
+    line_ends(unread_text, out);
 }
 
 fn line_ends(text: &[u8], out: &mut Vec<u8>) {

@@ -50,14 +50,14 @@ pub struct ItchFault {
     /// The type byte, where there is one.
     pub letter: u8,
     /// The length that is before it.
-    pub stated: u16,
+    pub stated_length: u16,
     /// The field at fault; empty if it is no field.
     pub field: &'static str,
 }
 
 impl ItchFault {
     pub(super) const fn from_code(code: ItchFaultCode, letter: u8, field: &'static str) -> Self {
-        Self { code, letter, stated: 0, field }
+        Self { code, letter, stated_length: 0, field }
     }
 }
 
@@ -69,7 +69,7 @@ impl FrameFault for ItchFault {
 
 impl fmt::Display for ItchFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (letter, stated) = (self.letter.escape_ascii(), self.stated);
+        let (letter, stated) = (self.letter.escape_ascii(), self.stated_length);
         match self.code {
             ItchFaultCode::BadLength => {
                 let size = super::size_of_type(self.letter);

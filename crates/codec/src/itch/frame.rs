@@ -77,7 +77,7 @@ impl ItchFramer {
     #[inline]
     #[must_use]
     pub fn frame(&self, buf: &[u8], offset: usize, eof: bool) -> NextItchFrame {
-        match self.head(buf, offset) {
+        match self.check_head(buf, offset) {
             FrameProbeOutcome::Good { end, type_offset: body, control: false } if end <= buf.len() => {
                 NextItchFrame::Message(FramedItchMessage {
                     span: Span { start: offset, end },
@@ -92,12 +92,12 @@ impl ItchFramer {
     /// messages near the end shows the offset; without one, the search starts at the beginning.
     #[must_use]
     pub fn cut(&self, buf: &[u8]) -> usize {
-        let from = buf.len().saturating_sub(TAIL_BYTES);
-        if from > 0 {
-            for start in from..(from + LOOK_BYTES).min(buf.len()) {
+        let tail_start = buf.len().saturating_sub(TAIL_BYTES);
+        if tail_start > 0 {
+            for start in tail_start..(tail_start + LOOK_BYTES).min(buf.len()) {
                 let (mut offset, mut chain) = (start, 0);
                 loop {
-                    match self.head(buf, offset) {
+                    match self.check_head(buf, offset) {
                         FrameProbeOutcome::Good { end, .. } if end <= buf.len() => {
                             (offset, chain) = (end, chain + 1)
                         }
@@ -124,7 +124,7 @@ impl ItchFramer {
     #[inline]
     pub fn look_ahead(&self, buf: &[u8], mut offset: usize, upto: usize, mut each: impl FnMut(u64)) -> usize {
         while offset < upto {
-            match self.head(buf, offset) {
+            match self.check_head(buf, offset) {
                 FrameProbeOutcome::Good { end, type_offset: body, control: false } if end <= buf.len() => {
                     let message = &buf[body..end];
                     if matches!(message[0], b'A' | b'D' | b'E' | b'F' | b'C' | b'U' | b'X')
@@ -141,7 +141,7 @@ impl ItchFramer {
     }
 
     #[inline]
-    fn head(&self, buf: &[u8], offset: usize) -> FrameProbeOutcome {
+    fn check_head(&self, buf: &[u8], offset: usize) -> FrameProbeOutcome {
         match self.framing {
             ItchTransport::Length => match buf.get(offset..offset + 3) {
                 Some(&[high, low, letter]) => {
@@ -157,16 +157,16 @@ impl ItchFramer {
                 }
                 _ => FrameProbeOutcome::Need(offset + 3),
             },
-            ItchTransport::Soup => soup(buf, offset),
+            ItchTransport::Soup => check_soup_head(buf, offset),
         }
     }
 
     #[cold]
     fn frame_unusual(&self, buf: &[u8], offset: usize, eof: bool, head: FrameProbeOutcome) -> NextItchFrame {
-        let rest = buf.len() - offset.min(buf.len());
+        let bytes_left = buf.len() - offset.min(buf.len());
         let truncated = || {
             let fault = ItchFault {
-                stated: stated(buf, offset),
+                stated_length: stated_length(buf, offset),
                 ..ItchFault::from_code(ItchFaultCode::Truncated, 0, "")
             };
             NextItchFrame::Bad { span: Span { start: offset, end: buf.len() }, fault }
@@ -184,7 +184,7 @@ impl ItchFramer {
                 true => truncated(),
                 false => NextItchFrame::Incomplete { from: offset, need: end },
             },
-            FrameProbeOutcome::Need(_) if rest == 0 && eof => NextItchFrame::End,
+            FrameProbeOutcome::Need(_) if bytes_left == 0 && eof => NextItchFrame::End,
             FrameProbeOutcome::Need(need) if !eof => NextItchFrame::Incomplete { from: offset, need },
             FrameProbeOutcome::Need(_)
                 if self.framing == ItchTransport::Length && buf[offset..] == [0, 0] =>
@@ -198,13 +198,13 @@ impl ItchFramer {
 
     /// Finds the next message after the bad bytes at `offset`.
     fn resync(&self, buf: &[u8], offset: usize, eof: bool) -> NextItchFrame {
-        let stated = stated(buf, offset);
+        let stated = stated_length(buf, offset);
         let letter = match self.framing {
             ItchTransport::Length => buf[offset + 2],
             ItchTransport::Soup => buf.get(offset + 3).copied().unwrap_or(0),
         };
-        let bad = |end, code| {
-            let fault = ItchFault { stated, ..ItchFault::from_code(code, letter, "") };
+        let bad_frame = |end, code| {
+            let fault = ItchFault { stated_length: stated, ..ItchFault::from_code(code, letter, "") };
             NextItchFrame::Bad { span: Span { start: offset, end }, fault }
         };
         let stated_end = offset + 2 + usize::from(stated);
@@ -212,20 +212,20 @@ impl ItchFramer {
             if size_of_type(letter) > 0 { ItchFaultCode::BadLength } else { ItchFaultCode::UnknownType };
         let ends_session = self.framing == ItchTransport::Length && stated == 0;
         if ends_session || (HEAD_BYTES..=BELIEVED_BYTES_MAX).contains(&usize::from(stated)) {
-            match self.begins(buf, stated_end, eof) {
+            match self.message_begins(buf, stated_end, eof) {
                 Ok(true) if ends_session => {
                     return NextItchFrame::Skipped(Span { start: offset, end: stated_end });
                 }
-                Ok(true) => return bad(stated_end, code),
+                Ok(true) => return bad_frame(stated_end, code),
                 Ok(false) => {}
                 Err(need) => return NextItchFrame::Incomplete { from: offset, need },
             }
         }
         for candidate in offset + 1.. {
             if candidate - offset >= GARBAGE_BYTES_MAX {
-                return bad(candidate, ItchFaultCode::Garbage);
+                return bad_frame(candidate, ItchFaultCode::Garbage);
             }
-            let end = match self.head(buf, candidate) {
+            let message_end = match self.check_head(buf, candidate) {
                 FrameProbeOutcome::Good { end, .. } => end,
                 FrameProbeOutcome::Bad => continue,
                 FrameProbeOutcome::Need(need) if !eof => {
@@ -233,9 +233,9 @@ impl ItchFramer {
                 }
                 FrameProbeOutcome::Need(_) => break,
             };
-            match self.begins(buf, end, eof) {
+            match self.message_begins(buf, message_end, eof) {
                 Ok(true) => {
-                    return bad(
+                    return bad_frame(
                         candidate,
                         if code == ItchFaultCode::BadLength { code } else { ItchFaultCode::Garbage },
                     );
@@ -244,13 +244,13 @@ impl ItchFramer {
                 Err(need) => return NextItchFrame::Incomplete { from: offset, need },
             }
         }
-        bad(buf.len(), if code == ItchFaultCode::BadLength { code } else { ItchFaultCode::Garbage })
+        bad_frame(buf.len(), if code == ItchFaultCode::BadLength { code } else { ItchFaultCode::Garbage })
     }
 
     /// Returns whether a message begins or the input ends at `offset`. `Err` has the end of the input that is needed
     /// to decide.
-    fn begins(&self, buf: &[u8], offset: usize, eof: bool) -> Result<bool, usize> {
-        match self.head(buf, offset) {
+    fn message_begins(&self, buf: &[u8], offset: usize, eof: bool) -> Result<bool, usize> {
+        match self.check_head(buf, offset) {
             FrameProbeOutcome::Good { .. } => Ok(true),
             FrameProbeOutcome::Bad => Ok(false),
             FrameProbeOutcome::Need(need) if !eof => Err(need),
@@ -260,12 +260,12 @@ impl ItchFramer {
 }
 
 /// Reads the length at `offset`.
-fn stated(buf: &[u8], offset: usize) -> u16 {
+fn stated_length(buf: &[u8], offset: usize) -> u16 {
     buf.get(offset..offset + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
 }
 
 /// Checks the head of a SoupBinTCP packet.
-fn soup(buf: &[u8], offset: usize) -> FrameProbeOutcome {
+fn check_soup_head(buf: &[u8], offset: usize) -> FrameProbeOutcome {
     let Some(&[high, low, packet]) = buf.get(offset..offset + 3) else {
         return FrameProbeOutcome::Need(offset + 3);
     };

@@ -102,13 +102,13 @@ impl ItchJsonWriter {
     fn message(&mut self, offset: u64, message: ItchMessage<'_>) {
         self.lines.begin(offset);
         let (bytes, spec) = (message.bytes(), message.spec());
-        let out = &mut self.lines.text;
+        let out = &mut self.lines.pending_lines;
         out.extend_from_slice(b",\"type\":\"");
         out.push(spec.letter);
         out.extend_from_slice(b"\",\"fields\":{\"stock_locate\":");
         number(out, u64::from(message.stock_locate()));
         out.extend_from_slice(b",\"tracking_number\":");
-        number(out, unsigned(&bytes[3..5]));
+        number(out, parse_unsigned(&bytes[3..5]));
         out.extend_from_slice(b",\"timestamp\":");
         number(out, message.timestamp());
         for field in spec.fields {
@@ -126,10 +126,10 @@ impl ItchJsonWriter {
                 | ItchFieldType::Side
                 | ItchFieldType::Stock
                 | ItchFieldType::Text(_) => value(out, raw.trim_ascii_end()),
-                ItchFieldType::Number(_) => number(out, unsigned(raw)),
+                ItchFieldType::Number(_) => number(out, parse_unsigned(raw)),
                 ItchFieldType::Price4 | ItchFieldType::Price8 => {
                     out.push(b'"');
-                    price(out, unsigned(raw), if field.sort == ItchFieldType::Price4 { 4 } else { 8 });
+                    price(out, parse_unsigned(raw), if field.sort == ItchFieldType::Price4 { 4 } else { 8 });
                     out.push(b'"');
                 }
             }
@@ -139,6 +139,6 @@ impl ItchJsonWriter {
     }
 }
 
-fn unsigned(bytes: &[u8]) -> u64 {
+fn parse_unsigned(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |n, b| n << 8 | u64::from(*b))
 }

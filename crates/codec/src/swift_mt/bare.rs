@@ -24,9 +24,9 @@ pub(super) fn tag_at(buf: &[u8], offset: usize) -> Option<usize> {
 #[inline(always)]
 pub(super) fn parse_tag_at(text: &[u8], offset: usize) -> Option<(SwiftTag, usize)> {
     if let Some(&[b':', a, b, c, d]) = text.get(offset..).and_then(|rest| rest.first_chunk::<5>()) {
-        let is = |byte: u8| TAG_BYTES[usize::from(byte)];
+        let is_tag_byte = |byte: u8| TAG_BYTES[usize::from(byte)];
         let two = c == b':';
-        if is(a) & is(b) & (two | (is(c) & (d == b':'))) {
+        if is_tag_byte(a) & is_tag_byte(b) & (two | (is_tag_byte(c) & (d == b':'))) {
             return Some((SwiftTag::packed([a, b, c], two), offset + 4 - usize::from(two)));
         }
     }
@@ -115,7 +115,7 @@ pub(super) fn scan(buf: &[u8], from: usize, first: usize, is_final: bool) -> Opt
                 if line.get(1) == Some(&b'}') {
                     return body(offset, offset + 2);
                 }
-                if let Some(terminator_bytes) = terminator(line) {
+                if let Some(terminator_bytes) = terminator_length(line) {
                     return body(offset, offset + terminator_bytes);
                 }
             }
@@ -131,11 +131,11 @@ pub(super) fn scan(buf: &[u8], from: usize, first: usize, is_final: bool) -> Opt
 
 /// Returns the length of the terminator `-` or `-XXX` if it is all of `line`. The byte 3 ends a transmission,
 /// whatever follows it.
-fn terminator(line: &[u8]) -> Option<usize> {
+fn terminator_length(line: &[u8]) -> Option<usize> {
     let length = if line.starts_with(b"-XXX") { 4 } else { 1 };
-    let rest = line.strip_prefix(b"-").map(|_| &line[length..])?;
-    let rest = memchr(ETX, rest).map_or(rest, |n| &rest[..n]);
-    is_blank(rest).then_some(length)
+    let after_terminator = line.strip_prefix(b"-").map(|_| &line[length..])?;
+    let after_terminator = memchr(ETX, after_terminator).map_or(after_terminator, |n| &after_terminator[..n]);
+    is_blank(after_terminator).then_some(length)
 }
 
 /// The control character that ends a transmission.
@@ -170,7 +170,7 @@ pub(super) fn check_preface(buf: &[u8], from: usize, is_final: bool) -> PrefaceV
         if let Some(n) = [starts_at, ends_at].into_iter().flatten().min() {
             return PrefaceVerdict::Garbage(offset + n);
         }
-        if braces && line_end.is_some() && terminator(line) == Some(1) {
+        if braces && line_end.is_some() && terminator_length(line) == Some(1) {
             return PrefaceVerdict::Garbage(offset + 1);
         }
         braces |= line.iter().any(|b| matches!(b, b'{' | b'}'));
@@ -195,18 +195,18 @@ pub(super) fn check_preface(buf: &[u8], from: usize, is_final: bool) -> PrefaceV
 
 /// Finds the last offset where a body seems to start: after a terminator, or at `:20:`.
 pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
-    let mut end = buf.len();
+    let mut body_end = buf.len();
     let mut reference = None;
     loop {
-        let Some(newline) = memrchr(b'\n', &buf[..end]) else { return reference };
-        let line = &buf[newline + 1..end];
+        let Some(newline) = memrchr(b'\n', &buf[..body_end]) else { return reference };
+        let line = &buf[newline + 1..body_end];
         if line.starts_with(b":20:") && reference.is_none() {
             reference = Some(newline + 1);
         }
         // Only a whole line decides, and only if something follows it.
-        if end < buf.len() && terminator(line).is_some() && end + 1 < buf.len() {
-            return Some(end + 1);
+        if body_end < buf.len() && terminator_length(line).is_some() && body_end + 1 < buf.len() {
+            return Some(body_end + 1);
         }
-        end = newline;
+        body_end = newline;
     }
 }

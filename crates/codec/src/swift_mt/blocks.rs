@@ -51,7 +51,7 @@ pub(super) fn scan(buf: &[u8], from: usize, is_final: bool) -> EnvelopeScanOutco
             if message_end == 0 {
                 return EnvelopeScanOutcome::Next(offset);
             }
-            let is_ack = message.ack.is_empty() && acknowledges(buf, &message);
+            let is_ack = message.ack.is_empty() && is_acknowledgement(buf, &message);
             if !is_ack {
                 break;
             }
@@ -70,11 +70,11 @@ pub(super) fn scan(buf: &[u8], from: usize, is_final: bool) -> EnvelopeScanOutco
                 offset,
             };
         }
-        let start = offset + 3;
+        let block_start = offset + 3;
         let content = match id {
-            b'4' => text(buf, start),
-            _ if message_end > 0 => trailer(buf, start),
-            _ => header(buf, start, id),
+            b'4' => text_block_end(buf, block_start),
+            _ if message_end > 0 => trailer(buf, block_start),
+            _ => header(buf, block_start, id),
         };
         let (end, after) = match content {
             BlockEndOutcome::Ends { end, after } => (end, after),
@@ -83,10 +83,10 @@ pub(super) fn scan(buf: &[u8], from: usize, is_final: bool) -> EnvelopeScanOutco
             BlockEndOutcome::Next(next) => return EnvelopeScanOutcome::Next(next),
             BlockEndOutcome::Need => return EnvelopeScanOutcome::Need,
             BlockEndOutcome::Bad { fault, offset } => {
-                return EnvelopeScanOutcome::Bad { fault: shifted(fault, from), offset };
+                return EnvelopeScanOutcome::Bad { fault: shift_fault(fault, from), offset };
             }
         };
-        message.blocks[index] = Span { start, end };
+        message.blocks[index] = Span { start: block_start, end };
         offset = after;
         if id == b'4' || message_end > 0 {
             message_end = after;
@@ -98,7 +98,7 @@ pub(super) fn scan(buf: &[u8], from: usize, is_final: bool) -> EnvelopeScanOutco
 }
 
 /// Returns whether the blocks so far are an acknowledgement, which the message may follow.
-fn acknowledges(buf: &[u8], message: &FramedSwiftMessage) -> bool {
+fn is_acknowledgement(buf: &[u8], message: &FramedSwiftMessage) -> bool {
     let service = &message.blocks[0].slice(buf);
     let has_sub_blocks = without_line_ends(message.blocks[3].slice(buf)).starts_with(b"{");
     has_sub_blocks && message.blocks[1].start == 0 && service.get(1..3) == Some(b"21")
@@ -106,25 +106,25 @@ fn acknowledges(buf: &[u8], message: &FramedSwiftMessage) -> bool {
 
 /// Finds the last `{1:` that begins a message, as far as the bytes before it show.
 pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
-    let mut end = buf.len();
+    let mut last_block_end = buf.len();
     loop {
-        let start = memmem::rfind(&buf[..end], b"{1:")?;
-        end = start;
-        let before = &buf[..start];
+        let header_start = memmem::rfind(&buf[..last_block_end], b"{1:")?;
+        last_block_end = header_start;
+        let bytes_before = &buf[..header_start];
         // Inside a system message's text.
-        if before.ends_with(b"{4:") {
+        if bytes_before.ends_with(b"{4:") {
             continue;
         }
         // Right after an acknowledgement.
-        let closed = before.strip_suffix(b"}").map(without_last_line_ends);
-        if closed.is_some_and(|inside| inside.ends_with(b"}"))
-            && let Some(ack) = memmem::rfind(before, b"{1:")
+        let closed_block = bytes_before.strip_suffix(b"}").map(without_last_line_ends);
+        if closed_block.is_some_and(|inside| inside.ends_with(b"}"))
+            && let Some(ack) = memmem::rfind(bytes_before, b"{1:")
             && buf[ack + 3..].get(1..3) == Some(b"21")
-            && memmem::find(&buf[ack..start], b"{2:").is_none()
+            && memmem::find(&buf[ack..header_start], b"{2:").is_none()
         {
             continue;
         }
-        return Some(start);
+        return Some(header_start);
     }
 }
 
@@ -162,7 +162,7 @@ pub(super) enum BlockEndOutcome {
 }
 
 /// Faults are found at places in the buffer and reported with offsets from the start of the message.
-fn shifted(fault: SwiftFault, from: usize) -> SwiftFault {
+fn shift_fault(fault: SwiftFault, from: usize) -> SwiftFault {
     match fault {
         SwiftFault::Unclosed { block, offset } => {
             SwiftFault::Unclosed { block, offset: offset - from as u32 }
@@ -230,10 +230,10 @@ pub(super) fn trailer(buf: &[u8], start: usize) -> BlockEndOutcome {
 
 /// Finds the end of block 4.
 #[inline]
-fn text(buf: &[u8], start: usize) -> BlockEndOutcome {
+fn text_block_end(buf: &[u8], start: usize) -> BlockEndOutcome {
     match without_line_ends(&buf[start.min(buf.len())..]).first() {
         None => BlockEndOutcome::Need,
-        Some(b'{') => nested(buf, start),
+        Some(b'{') => nested_block_end(buf, start),
         Some(_) => lines(buf, start),
     }
 }
@@ -272,7 +272,7 @@ fn lines(buf: &[u8], start: usize) -> BlockEndOutcome {
 
 /// Blocks in block 4: `{177:…}{451:0}`, or another message's blocks.
 #[cold]
-fn nested(buf: &[u8], start: usize) -> BlockEndOutcome {
+fn nested_block_end(buf: &[u8], start: usize) -> BlockEndOutcome {
     let (mut depth, mut offset) = (1, start);
     while let Some(n) = memchr2(b'{', b'}', &buf[offset..]) {
         offset += n;

@@ -31,16 +31,16 @@ use unitape_base::json::value as text;
 /// ```
 pub fn entries(all: &[u8], fields: &[SwiftField], out: &mut Vec<u8>) -> Result<bool, (usize, ValueFault)> {
     let mut parts = SwiftComponents::default();
-    let mut open = false;
+    let mut entry_is_open = false;
     out.push(b'[');
     let mut index = 0;
     while let Some(n) = fields[index..].iter().position(|token| token.tag == SwiftTag::new(b"61")) {
         index += n;
         let line = fields[index].slice(all);
         parts::split(SwiftTag::new(b"61"), line, &mut parts).map_err(|fault| (index, fault))?;
-        out.extend_from_slice(if open { b",{" } else { b"{" });
-        open = true;
-        self::line(line, &parts, out);
+        out.extend_from_slice(if entry_is_open { b",{" } else { b"{" });
+        entry_is_open = true;
+        self::write_line(line, &parts, out);
         index += 1;
         let info = fields[index..].iter().take_while(|token| token.tag == SwiftTag::new(b"86"));
         for (n, token) in info.enumerate() {
@@ -49,21 +49,21 @@ pub fn entries(all: &[u8], fields: &[SwiftField], out: &mut Vec<u8>) -> Result<b
                 out.extend_from_slice(b",\"info\":");
                 text(out, token.slice(all));
             } else if out.last() == Some(&b'"') {
-                let from = out.len();
+                let value_start = out.len();
                 text(out, token.slice(all));
-                join(out, from);
+                join_lines(out, value_start);
             }
             index += 1;
         }
         out.push(b'}');
     }
     out.push(b']');
-    Ok(open)
+    Ok(entry_is_open)
 }
 
 /// Makes of `"a""b"`, where the second starts at `from`, `"a\nb"`. A value that is not text (hex) is alone in its
 /// first field.
-fn join(out: &mut Vec<u8>, from: usize) {
+fn join_lines(out: &mut Vec<u8>, from: usize) {
     if out[from] == b'"' {
         out[from - 1] = b'\\';
         out[from] = b'n';
@@ -72,7 +72,7 @@ fn join(out: &mut Vec<u8>, from: usize) {
     }
 }
 
-fn line(value: &[u8], parts: &SwiftComponents, out: &mut Vec<u8>) {
+fn write_line(value: &[u8], parts: &SwiftComponents, out: &mut Vec<u8>) {
     let get = |name| parts.get(value, name);
     let day = get("date").and_then(value::value_date);
     out.extend_from_slice(b"\"date\":\"");
@@ -126,9 +126,9 @@ fn write_canonical(text: &[u8], less: bool, out: &mut Vec<u8>) {
     if less {
         out.push(b'-');
     }
-    let from = out.len();
+    let line_start = out.len();
     value::write_amount(text, out);
-    if out[from..].contains(&b'.') {
+    if out[line_start..].contains(&b'.') {
         while out.pop_if(|byte| *byte == b'0').is_some() {}
         out.pop_if(|byte| *byte == b'.');
     }

@@ -141,7 +141,7 @@ pub struct ValueFault {
     /// Offset in the value, in bytes.
     pub offset: u32,
     /// The expected contents: the component that is wrong, if it is one.
-    pub expected: &'static str,
+    pub expected_component: &'static str,
 }
 
 impl ValueFault {
@@ -154,6 +154,6 @@ impl ValueFault {
 
 impl fmt::Display for ValueFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at byte {} of the value: {} expected", self.offset, self.expected)
+        write!(f, "at byte {} of the value: {} expected", self.offset, self.expected_component)
     }
 }

@@ -169,33 +169,33 @@ impl SwiftFramer {
     #[inline]
     #[must_use]
     pub fn frame(&self, buf: &[u8], offset: usize, eof: bool) -> NextSwiftFrame {
-        let Some(from) = skip(buf, offset, eof) else {
-            let from = skip(buf, offset, true).unwrap_or(buf.len());
-            return NextSwiftFrame::Incomplete { from, need: buf.len() + 1 };
+        let Some(message_start) = skip_separators(buf, offset, eof) else {
+            let message_start = skip_separators(buf, offset, true).unwrap_or(buf.len());
+            return NextSwiftFrame::Incomplete { from: message_start, need: buf.len() + 1 };
         };
-        let Some(&first) = buf.get(from) else {
+        let Some(&first) = buf.get(message_start) else {
             return if eof {
                 NextSwiftFrame::End
             } else {
-                NextSwiftFrame::Incomplete { from, need: from + 1 }
+                NextSwiftFrame::Incomplete { from: message_start, need: message_start + 1 }
             };
         };
-        let window = self.window(buf, from, eof);
+        let window = self.frame_window(buf, message_start, eof);
         let view = window.view;
         match first {
-            b'{' => match starts_message(view, from) {
-                Some(true) => self.envelope(&window),
-                Some(false) => self.loose(&window),
-                None if window.is_final => self.loose(&window),
-                None => self.undecided(&window),
+            b'{' => match starts_message(view, message_start) {
+                Some(true) => self.frame_envelope(&window),
+                Some(false) => self.frame_loose(&window),
+                None if window.is_final => self.frame_loose(&window),
+                None => self.frame_undecided(&window),
             },
-            b':' => match bare::starts(view, from) {
-                Some(true) => self.bare(&window, from),
-                Some(false) => self.loose(&window),
-                None if window.is_final => self.loose(&window),
-                None => self.undecided(&window),
+            b':' => match bare::starts(view, message_start) {
+                Some(true) => self.frame_bare(&window, message_start),
+                Some(false) => self.frame_loose(&window),
+                None if window.is_final => self.frame_loose(&window),
+                None => self.frame_undecided(&window),
             },
-            _ => self.loose(&window),
+            _ => self.frame_loose(&window),
         }
     }
 
@@ -208,21 +208,21 @@ impl SwiftFramer {
         eof: bool,
         fields: &mut SwiftFieldTokenizer,
     ) -> Option<FramedSwiftMessage> {
-        let SwiftFieldTokenizer { tokens, places, kernel } = fields;
-        let w = self.window(buf, skip(buf, offset, eof)?, eof);
-        let message = usual_shape::message(*kernel, w.view, w.from, w.is_final, places, tokens)?;
-        (message.span.end <= w.limit).then_some(message)
+        let SwiftFieldTokenizer { tokens, delimiter_offsets: places, kernel } = fields;
+        let w = self.frame_window(buf, skip_separators(buf, offset, eof)?, eof);
+        let message = usual_shape::message(*kernel, w.view, w.message_start, w.is_final, places, tokens)?;
+        (message.span.end <= w.message_limit).then_some(message)
     }
 
     /// Returns the bytes that a message starting at `from` may have.
     #[inline]
-    fn window<'w>(&self, buf: &'w [u8], from: usize, eof: bool) -> FrameWindow<'w> {
+    fn frame_window<'w>(&self, buf: &'w [u8], from: usize, eof: bool) -> FrameWindow<'w> {
         // Bytes beyond the limit may be looked at, so that a start at the limit is seen, but are not waited for.
         let limit = from.saturating_add(self.max_message);
         let view = &buf[..buf.len().min(limit.saturating_add(LOOKAHEAD))];
         // An input that ends where the view does is not known to end before it: a longer one looks the same.
         let is_final = eof && buf.len() < limit.saturating_add(LOOKAHEAD);
-        FrameWindow { from, limit, is_final, view }
+        FrameWindow { message_start: from, message_limit: limit, is_final, view }
     }
 
     /// Returns where the last message in `buf` starts, so that a stream can be cut into blocks there; 0 if no message
@@ -232,48 +232,51 @@ impl SwiftFramer {
         blocks::last_start(buf).or_else(|| bare::last_start(buf)).unwrap_or(0)
     }
 
-    fn envelope(&self, w: &FrameWindow<'_>) -> NextSwiftFrame {
-        match blocks::scan(w.view, w.from, w.is_final) {
-            EnvelopeScanOutcome::Done(message) if message.span.end <= w.limit => {
+    fn frame_envelope(&self, w: &FrameWindow<'_>) -> NextSwiftFrame {
+        match blocks::scan(w.view, w.message_start, w.is_final) {
+            EnvelopeScanOutcome::Done(message) if message.span.end <= w.message_limit => {
                 match fields_start(&message, w.view) {
                     Ok(()) => NextSwiftFrame::Message(message),
                     Err(fault) => NextSwiftFrame::Bad { span: message.span, fault },
                 }
             }
-            EnvelopeScanOutcome::Next(next) if next <= w.limit => {
-                NextSwiftFrame::Bad { span: Span { start: w.from, end: next }, fault: SwiftFault::Truncated }
+            EnvelopeScanOutcome::Next(next) if next <= w.message_limit => NextSwiftFrame::Bad {
+                span: Span { start: w.message_start, end: next },
+                fault: SwiftFault::Truncated,
+            },
+            EnvelopeScanOutcome::Bad { fault, offset } if offset < w.message_limit => {
+                self.resync(w, fault, offset)
             }
-            EnvelopeScanOutcome::Bad { fault, offset } if offset < w.limit => self.resync(w, fault, offset),
-            EnvelopeScanOutcome::Need => self.undecided(w),
+            EnvelopeScanOutcome::Need => self.frame_undecided(w),
             EnvelopeScanOutcome::Done(_) | EnvelopeScanOutcome::Next(_) | EnvelopeScanOutcome::Bad { .. } => {
                 self.no_end(w)
             }
         }
     }
 
-    fn bare(&self, w: &FrameWindow<'_>, first: usize) -> NextSwiftFrame {
-        match bare::scan(w.view, w.from, first, w.is_final) {
-            Some(message) if message.span.end <= w.limit => NextSwiftFrame::Message(message),
+    fn frame_bare(&self, w: &FrameWindow<'_>, first: usize) -> NextSwiftFrame {
+        match bare::scan(w.view, w.message_start, first, w.is_final) {
+            Some(message) if message.span.end <= w.message_limit => NextSwiftFrame::Message(message),
             Some(_) => self.no_end(w),
             // A body without an end before the limit is cut off there, as it is if more is to come.
-            None => self.undecided(w),
+            None => self.frame_undecided(w),
         }
     }
 
     /// Handles bytes that start neither a message nor a body: a preface, or garbage.
     #[cold]
-    fn loose(&self, w: &FrameWindow<'_>) -> NextSwiftFrame {
-        match bare::check_preface(w.view, w.from, w.is_final) {
-            bare::PrefaceVerdict::Preface(first) if first < w.limit => self.bare(w, first),
-            bare::PrefaceVerdict::Garbage(end) if end <= w.limit => {
-                NextSwiftFrame::Bad { span: Span { start: w.from, end }, fault: SwiftFault::Garbage }
+    fn frame_loose(&self, w: &FrameWindow<'_>) -> NextSwiftFrame {
+        match bare::check_preface(w.view, w.message_start, w.is_final) {
+            bare::PrefaceVerdict::Preface(first) if first < w.message_limit => self.frame_bare(w, first),
+            bare::PrefaceVerdict::Garbage(end) if end <= w.message_limit => {
+                NextSwiftFrame::Bad { span: Span { start: w.message_start, end }, fault: SwiftFault::Garbage }
             }
-            bare::PrefaceVerdict::Need if !w.is_final && w.view.len() < w.limit + LOOKAHEAD => {
-                NextSwiftFrame::Incomplete { from: w.from, need: w.view.len() + 1 }
+            bare::PrefaceVerdict::Need if !w.is_final && w.view.len() < w.message_limit + LOOKAHEAD => {
+                NextSwiftFrame::Incomplete { from: w.message_start, need: w.view.len() + 1 }
             }
             _ => {
-                let end = w.view.len().min(w.limit);
-                NextSwiftFrame::Bad { span: Span { start: w.from, end }, fault: SwiftFault::Garbage }
+                let end = w.view.len().min(w.message_limit);
+                NextSwiftFrame::Bad { span: Span { start: w.message_start, end }, fault: SwiftFault::Garbage }
             }
         }
     }
@@ -281,47 +284,52 @@ impl SwiftFramer {
     /// Applies rule 5: the message is bad from `offset` on, so this finds the start of the next message.
     #[cold]
     fn resync(&self, w: &FrameWindow<'_>, fault: SwiftFault, offset: usize) -> NextSwiftFrame {
-        let next = memchr::memmem::find(&w.view[offset..], b"{1:").map(|n| offset + n);
-        match next {
-            Some(end) if end <= w.limit => NextSwiftFrame::Bad { span: Span { start: w.from, end }, fault },
-            None if !w.is_final && w.view.len() < w.limit + LOOKAHEAD => {
-                NextSwiftFrame::Incomplete { from: w.from, need: w.view.len() + 1 }
+        let next_start = memchr::memmem::find(&w.view[offset..], b"{1:").map(|n| offset + n);
+        match next_start {
+            Some(end) if end <= w.message_limit => {
+                NextSwiftFrame::Bad { span: Span { start: w.message_start, end }, fault }
+            }
+            None if !w.is_final && w.view.len() < w.message_limit + LOOKAHEAD => {
+                NextSwiftFrame::Incomplete { from: w.message_start, need: w.view.len() + 1 }
             }
             _ => {
-                let end = w.view.len().min(w.limit);
-                NextSwiftFrame::Bad { span: Span { start: w.from, end }, fault }
+                let end = w.view.len().min(w.message_limit);
+                NextSwiftFrame::Bad { span: Span { start: w.message_start, end }, fault }
             }
         }
     }
 
     /// Handles bytes that do not decide yet.
     #[cold]
-    fn undecided(&self, w: &FrameWindow<'_>) -> NextSwiftFrame {
-        if w.view.len() >= w.limit + LOOKAHEAD || (w.is_final && w.view.len() > w.limit) {
+    fn frame_undecided(&self, w: &FrameWindow<'_>) -> NextSwiftFrame {
+        if w.view.len() >= w.message_limit + LOOKAHEAD || (w.is_final && w.view.len() > w.message_limit) {
             return self.no_end(w);
         }
         if w.is_final {
             return NextSwiftFrame::Bad {
-                span: Span { start: w.from, end: w.view.len() },
+                span: Span { start: w.message_start, end: w.view.len() },
                 fault: SwiftFault::Truncated,
             };
         }
-        NextSwiftFrame::Incomplete { from: w.from, need: w.view.len() + 1 }
+        NextSwiftFrame::Incomplete { from: w.message_start, need: w.view.len() + 1 }
     }
 
     #[cold]
     fn no_end(&self, w: &FrameWindow<'_>) -> NextSwiftFrame {
         let fault = SwiftFault::NoEnd { limit: self.max_message as u32 };
-        NextSwiftFrame::Bad { span: Span { start: w.from, end: w.limit.min(w.view.len()) }, fault }
+        NextSwiftFrame::Bad {
+            span: Span { start: w.message_start, end: w.message_limit.min(w.view.len()) },
+            fault,
+        }
     }
 }
 
 /// The part of the buffer that a message may take.
 struct FrameWindow<'w> {
     view: &'w [u8],
-    from: usize,
+    message_start: usize,
     /// No message reaches beyond.
-    limit: usize,
+    message_limit: usize,
     /// The input ends where `view` ends.
     is_final: bool,
 }
@@ -329,16 +337,16 @@ struct FrameWindow<'w> {
 /// Returns whether `{1:` is at `offset`; `None` if the buffer ends before that is known.
 #[inline]
 pub(super) fn starts_message(buf: &[u8], offset: usize) -> Option<bool> {
-    let have = &buf[offset..buf.len().min(offset + 3)];
-    match have == &b"{1:"[..have.len()] {
-        true if have.len() < 3 => None,
+    let head_bytes = &buf[offset..buf.len().min(offset + 3)];
+    match head_bytes == &b"{1:"[..head_bytes.len()] {
+        true if head_bytes.len() < 3 => None,
         equal => Some(equal),
     }
 }
 
 /// Finds the first byte at or after `offset` that is no separator; `None` if a byte order mark may be incomplete.
 #[inline]
-fn skip(buf: &[u8], mut offset: usize, eof: bool) -> Option<usize> {
+fn skip_separators(buf: &[u8], mut offset: usize, eof: bool) -> Option<usize> {
     loop {
         match buf.get(offset) {
             Some(b'\r' | b'\n' | b' ' | b'\t' | b'$' | 1 | 3) => offset += 1,

@@ -30,10 +30,10 @@ pub fn header(number: usize, content: &[u8], parts: &mut SwiftComponents) -> Res
         _ => return Ok(false),
     };
     let after = positions(parts, content, fixed)?;
-    let rest = &content[after..];
+    let after_name = &content[after..];
     if number == 2 && content.len() <= INPUT_BYTES_MAX {
-        let digits = rest.iter().all(u8::is_ascii_digit);
-        match rest.len() {
+        let digits = after_name.iter().all(u8::is_ascii_digit);
+        match after_name.len() {
             0 => return Ok(true),
             1 if digits => positions(parts, content, &[("monitoring", SubfieldFormat::Text, after, 1)])?,
             4 if digits => positions(
@@ -48,7 +48,7 @@ pub fn header(number: usize, content: &[u8], parts: &mut SwiftComponents) -> Res
         };
         return Ok(true);
     }
-    if rest.is_empty() { Ok(true) } else { Err(ends(parts, after)) }
+    if after_name.is_empty() { Ok(true) } else { Err(ends(parts, after)) }
 }
 
 /// Bytes of the form with direction, type, receiver, priority, monitoring and obsolescence.

@@ -72,9 +72,9 @@ pub fn decode_json(
         fields: SwiftFieldTokenizer::new(),
         writer: SwiftJsonWriter {
             lines: JsonLines::new(file_label),
-            parts: SwiftComponents::default(),
+            field_components: SwiftComponents::default(),
             scratch: Vec::new(),
-            path: Vec::new(),
+            sequence_path: Vec::new(),
             summary: SwiftSummary::default(),
         },
     };
@@ -108,10 +108,10 @@ impl LineDecoder for SwiftLineDecoder<'_> {
 /// The lines of one file.
 struct SwiftJsonWriter {
     lines: JsonLines,
-    parts: SwiftComponents,
+    field_components: SwiftComponents,
     scratch: Vec<u8>,
     /// The sequences open (`16R`), as their path.
-    path: Vec<u8>,
+    sequence_path: Vec<u8>,
     summary: SwiftSummary,
 }
 
@@ -121,17 +121,17 @@ impl SwiftJsonWriter {
         self.lines.begin(input.file_offset(message.span.start));
         let kind = SwiftMessageType::from_message(message, buf, fields);
         self.write_format(format_args!(",\"type\":\"{kind}\""));
-        if let Some(variant) = variant(message, buf) {
+        if let Some(variant) = message_variant(message, buf) {
             self.write_format(format_args!(",\"variant\":"));
-            text(&mut self.lines.text, variant);
+            text(&mut self.lines.pending_lines, variant);
         }
         if !message.ack.is_empty() {
-            self.ack(message, buf);
+            self.write_ack(message, buf);
         }
         if message.form == EnvelopeForm::Bare && !message.preface.is_empty() {
             self.write_format(format_args!(",\"preface\":"));
             let (preface, mut scratch) = (message.preface.slice(buf), std::mem::take(&mut self.scratch));
-            text(&mut self.lines.text, one_line_end(trimmed(preface), &mut scratch));
+            text(&mut self.lines.pending_lines, one_line_end(trim_bytes(preface), &mut scratch));
             self.scratch = scratch;
         }
         self.write_format(format_args!(",\"blocks\":{{"));
@@ -142,7 +142,7 @@ impl SwiftJsonWriter {
             comma = true;
             if block < 3 {
                 let content = span.slice(buf);
-                let split_outcome = header(block, content, &mut self.parts);
+                let split_outcome = header(block, content, &mut self.field_components);
                 self.write_value("{", content, split_outcome);
             } else {
                 self.sub_blocks(span.slice(buf));
@@ -162,48 +162,48 @@ impl SwiftJsonWriter {
         message: &FramedSwiftMessage,
         buf: &[u8],
     ) {
-        let cover = kind == SwiftMessageType::Mt(202) && variant(message, buf) == Some(b"COV");
+        let cover = kind == SwiftMessageType::Mt(202) && message_variant(message, buf) == Some(b"COV");
         let nested = trimmed_start(all).first() == Some(&b'{');
-        self.path.clear();
+        self.sequence_path.clear();
         for (n, token) in fields.iter().enumerate() {
             let content = token.slice(all);
             self.write_format(format_args!("{}{{\"tag\":", if n > 0 { "," } else { "" }));
-            text(&mut self.lines.text, token.name(all));
+            text(&mut self.lines.pending_lines, token.name(all));
             if token.tag == SwiftTag::new(b"16S") {
-                self.leave(content);
+                self.leave_sequence(content);
             }
             // Sequence B of a cover payment is the customer's transfer: it starts with its ordering customer.
-            if cover && matches!(token.tag.split(), Some((50, _))) && self.path.is_empty() {
-                self.path.extend_from_slice(b"B");
+            if cover && matches!(token.tag.split(), Some((50, _))) && self.sequence_path.is_empty() {
+                self.sequence_path.extend_from_slice(b"B");
             }
-            if !self.path.is_empty() {
+            if !self.sequence_path.is_empty() {
                 self.write_format(format_args!(",\"path\":"));
-                let path = std::mem::take(&mut self.path);
-                text(&mut self.lines.text, &path);
-                self.path = path;
+                let path = std::mem::take(&mut self.sequence_path);
+                text(&mut self.lines.pending_lines, &path);
+                self.sequence_path = path;
             }
             if token.tag == SwiftTag::new(b"16R") {
-                self.enter(content);
+                self.enter_sequence(content);
             }
             let split_outcome =
-                if nested { Ok(false) } else { parts::split(token.tag, content, &mut self.parts) };
+                if nested { Ok(false) } else { parts::split(token.tag, content, &mut self.field_components) };
             self.write_value(",", content, split_outcome);
         }
     }
 
-    fn enter(&mut self, code: &[u8]) {
-        if self.path.len() < PATH_MAX {
-            if !self.path.is_empty() {
-                self.path.push(b'/');
+    fn enter_sequence(&mut self, code: &[u8]) {
+        if self.sequence_path.len() < PATH_MAX {
+            if !self.sequence_path.is_empty() {
+                self.sequence_path.push(b'/');
             }
-            self.path.extend_from_slice(code);
+            self.sequence_path.extend_from_slice(code);
         }
     }
 
-    fn leave(&mut self, code: &[u8]) {
-        let parent = self.path.len().saturating_sub(code.len());
-        if self.path.ends_with(code) && (parent == 0 || self.path[parent - 1] == b'/') {
-            self.path.truncate(parent.saturating_sub(1));
+    fn leave_sequence(&mut self, code: &[u8]) {
+        let parent = self.sequence_path.len().saturating_sub(code.len());
+        if self.sequence_path.ends_with(code) && (parent == 0 || self.sequence_path[parent - 1] == b'/') {
+            self.sequence_path.truncate(parent.saturating_sub(1));
         }
     }
 
@@ -211,7 +211,7 @@ impl SwiftJsonWriter {
     fn write_value(&mut self, open: &str, content: &[u8], split_outcome: Result<bool, ValueFault>) {
         self.write_format(format_args!("{open}\"value\":"));
         let mut scratch = std::mem::take(&mut self.scratch);
-        text(&mut self.lines.text, one_line_end(content, &mut scratch));
+        text(&mut self.lines.pending_lines, one_line_end(content, &mut scratch));
         self.scratch = scratch;
         match split_outcome {
             Ok(false) => {}
@@ -228,80 +228,82 @@ impl SwiftJsonWriter {
     }
 
     fn parts(&mut self, content: &[u8]) {
-        self.lines.text.extend_from_slice(b",\"parts\":{");
+        self.lines.pending_lines.extend_from_slice(b",\"parts\":{");
         let mut day = None;
-        for n in 0..self.parts.as_slice().len() {
-            let part = self.parts.as_slice()[n];
+        for n in 0..self.field_components.as_slice().len() {
+            let part = self.field_components.as_slice()[n];
             self.write_format(format_args!("{}\"{}\":", if n > 0 { "," } else { "" }, part.name));
             let bytes = part.slice(content);
             match part.kind {
-                SubfieldFormat::Text => text(&mut self.lines.text, bytes),
+                SubfieldFormat::Text => text(&mut self.lines.pending_lines, bytes),
                 SubfieldFormat::Lines => {
-                    self.lines.text.push(b'[');
+                    self.lines.pending_lines.push(b'[');
                     for (n, line) in bytes.split(|b| *b == b'\n').enumerate() {
                         if n > 0 {
-                            self.lines.text.push(b',');
+                            self.lines.pending_lines.push(b',');
                         }
-                        text(&mut self.lines.text, line.strip_suffix(b"\r").unwrap_or(line));
+                        text(&mut self.lines.pending_lines, line.strip_suffix(b"\r").unwrap_or(line));
                     }
-                    self.lines.text.push(b']');
+                    self.lines.pending_lines.push(b']');
                 }
                 SubfieldFormat::Amount => {
-                    self.lines.text.push(b'"');
-                    value::write_amount(bytes, &mut self.lines.text);
-                    self.lines.text.push(b'"');
+                    self.lines.pending_lines.push(b'"');
+                    value::write_amount(bytes, &mut self.lines.pending_lines);
+                    self.lines.pending_lines.push(b'"');
                 }
-                SubfieldFormat::Date => self.day(value::date(bytes), bytes),
-                SubfieldFormat::DateLong => self.day(value::date_long(bytes), bytes),
+                SubfieldFormat::Date => self.write_day(value::date(bytes), bytes),
+                SubfieldFormat::DateLong => self.write_day(value::date_long(bytes), bytes),
                 SubfieldFormat::ValueDate => {
                     day = value::value_date(bytes);
-                    self.day(day, bytes);
+                    self.write_day(day, bytes);
                 }
-                SubfieldFormat::EntryDate => self.day(day.and_then(|d| value::entry_date(bytes, d)), bytes),
+                SubfieldFormat::EntryDate => {
+                    self.write_day(day.and_then(|d| value::entry_date(bytes, d)), bytes)
+                }
                 SubfieldFormat::Time => {
                     let pairs = bytes.chunks(2);
-                    self.lines.text.push(b'"');
+                    self.lines.pending_lines.push(b'"');
                     for (n, pair) in pairs.enumerate() {
                         if n > 0 {
-                            self.lines.text.push(b':');
+                            self.lines.pending_lines.push(b':');
                         }
-                        self.lines.text.extend_from_slice(pair);
+                        self.lines.pending_lines.extend_from_slice(pair);
                     }
-                    self.lines.text.push(b'"');
+                    self.lines.pending_lines.push(b'"');
                 }
             }
         }
-        self.lines.text.push(b'}');
+        self.lines.pending_lines.push(b'}');
     }
 
     /// Writes a day, or the raw bytes if the calendar has no such day (an entry date may name any day).
-    fn day(&mut self, day: Option<CalendarDay>, bytes: &[u8]) {
+    fn write_day(&mut self, day: Option<CalendarDay>, bytes: &[u8]) {
         match day {
             Some(day) => {
-                self.lines.text.push(b'"');
-                day.write(&mut self.lines.text);
-                self.lines.text.push(b'"');
+                self.lines.pending_lines.push(b'"');
+                day.write(&mut self.lines.pending_lines);
+                self.lines.pending_lines.push(b'"');
             }
-            None => text(&mut self.lines.text, bytes),
+            None => text(&mut self.lines.pending_lines, bytes),
         }
     }
 
     fn sub_blocks(&mut self, content: &[u8]) {
-        self.lines.text.push(b'[');
+        self.lines.pending_lines.push(b'[');
         let mut scratch = std::mem::take(&mut self.scratch);
         for (n, token) in sub_blocks(content).enumerate() {
             self.write_format(format_args!("{}{{\"tag\":", if n > 0 { "," } else { "" }));
-            text(&mut self.lines.text, token.name(content));
+            text(&mut self.lines.pending_lines, token.name(content));
             self.write_format(format_args!(",\"value\":"));
-            text(&mut self.lines.text, one_line_end(token.slice(content), &mut scratch));
-            self.lines.text.push(b'}');
+            text(&mut self.lines.pending_lines, one_line_end(token.slice(content), &mut scratch));
+            self.lines.pending_lines.push(b'}');
         }
         self.scratch = scratch;
-        self.lines.text.push(b']');
+        self.lines.pending_lines.push(b']');
     }
 
     /// Writes `"ack":{"status":"ACK","fields":[…]}` for the blocks in front.
-    fn ack(&mut self, message: &FramedSwiftMessage, buf: &[u8]) {
+    fn write_ack(&mut self, message: &FramedSwiftMessage, buf: &[u8]) {
         let blocks = message.ack.slice(buf);
         let block4 = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"));
         let content = block4.map_or(&[][..], |token| token.slice(blocks));
@@ -311,12 +313,12 @@ impl SwiftJsonWriter {
             if refused { "NAK" } else { "ACK" }
         ));
         self.sub_blocks(content);
-        self.lines.text.push(b'}');
+        self.lines.pending_lines.push(b'}');
     }
 
     fn write_format(&mut self, words: std::fmt::Arguments<'_>) {
         // Writing to a Vec cannot fail.
-        let _ = self.lines.text.write_fmt(words);
+        let _ = self.lines.pending_lines.write_fmt(words);
     }
 }
 
@@ -324,7 +326,7 @@ impl SwiftJsonWriter {
 const PATH_MAX: usize = 256;
 
 /// Returns field 119 of block 3: `COV`, `STP`, `REMIT`.
-fn variant<'b>(message: &FramedSwiftMessage, buf: &'b [u8]) -> Option<&'b [u8]> {
+fn message_variant<'b>(message: &FramedSwiftMessage, buf: &'b [u8]) -> Option<&'b [u8]> {
     let content = message.block(3)?.slice(buf);
     sub_blocks(content).find(|token| token.tag == SwiftTag::new(b"119")).map(|token| token.slice(content))
 }
@@ -343,12 +345,12 @@ fn one_line_end<'v>(bytes: &'v [u8], scratch: &'v mut Vec<u8>) -> &'v [u8] {
     scratch
 }
 
-fn trimmed(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().rposition(|b| !matches!(b, b'\r' | b'\n'));
-    &bytes[..end.map_or(0, |end| end + 1)]
+fn trim_bytes(bytes: &[u8]) -> &[u8] {
+    let last_kept = bytes.iter().rposition(|b| !matches!(b, b'\r' | b'\n'));
+    &bytes[..last_kept.map_or(0, |end| end + 1)]
 }
 
 fn trimmed_start(bytes: &[u8]) -> &[u8] {
-    let start = bytes.iter().position(|b| !matches!(b, b'\r' | b'\n' | b' ' | b'\t'));
-    &bytes[start.unwrap_or(bytes.len())..]
+    let first_kept = bytes.iter().position(|b| !matches!(b, b'\r' | b'\n' | b' ' | b'\t'));
+    &bytes[first_kept.unwrap_or(bytes.len())..]
 }

@@ -34,10 +34,10 @@ impl DelimiterOffsets {
 
     /// Adds the bits of one step; 64 at most.
     #[inline(always)]
-    fn add(&mut self, mut bits: u64, base: u32) {
+    fn add_bits(&mut self, mut bits: u64, base: u32) {
         let count = bits.count_ones() as usize;
         if self.table.len() < self.len + STEP {
-            self.grow();
+            self.grow_offsets();
         }
         let out = &mut self.table[self.len..self.len + STEP];
         // Nearly all steps have fewer than eight: to write always eight costs less than to guess how many.
@@ -55,7 +55,7 @@ impl DelimiterOffsets {
     }
 
     #[cold]
-    fn grow(&mut self) {
+    fn grow_offsets(&mut self) {
         self.table.resize((self.len + STEP) * 2, 0);
     }
 }
@@ -95,15 +95,21 @@ impl SwiftKernel {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-            SwiftInstructionSet::Avx2 => unsafe { avx2(bytes, places) },
-            SwiftInstructionSet::Portable => portable(bytes, places),
+            SwiftInstructionSet::Avx2 => unsafe { index_avx2(bytes, places) },
+            SwiftInstructionSet::Portable => index_portable(bytes, places),
         }
     }
 }
 
 /// Adds the marks of one step: `marks` are line feeds and braces, `closing` are the closing braces among them.
 #[inline(always)]
-fn step(bytes: &[u8], base: usize, mut marks: u64, mut closing: u64, places: &mut DelimiterOffsets) -> bool {
+fn add_step(
+    bytes: &[u8],
+    base: usize,
+    mut marks: u64,
+    mut closing: u64,
+    places: &mut DelimiterOffsets,
+) -> bool {
     let mut has_end = false;
     while closing != 0 {
         let offset = base + closing.trailing_zeros() as usize;
@@ -115,14 +121,14 @@ fn step(bytes: &[u8], base: usize, mut marks: u64, mut closing: u64, places: &mu
         }
         closing &= closing - 1;
     }
-    places.add(marks, base as u32);
+    places.add_bits(marks, base as u32);
     has_end
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const LOW7: u64 = 0x7f7f_7f7f_7f7f_7f7f;
 
-fn portable(bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
+fn index_portable(bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
     for (i, chunk) in bytes.chunks(STEP).enumerate() {
         let (mut marks, mut closing) = (0, 0);
         for (n, word) in chunk.chunks(8).enumerate() {
@@ -139,7 +145,7 @@ fn portable(bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
             marks |= are(b'\n') | are(b'{') | close;
             closing |= close;
         }
-        if step(bytes, STEP * i, marks, closing, places) {
+        if add_step(bytes, STEP * i, marks, closing, places) {
             return true;
         }
     }
@@ -153,7 +159,7 @@ fn portable(bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
 /// - The processor has AVX2, BMI1 and POPCNT.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
-unsafe fn avx2(bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
+unsafe fn index_avx2(bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
     use std::arch::x86_64::*;
     let feed = _mm256_set1_epi8(b'\n' as i8);
     let (open, close) = (_mm256_set1_epi8(b'{' as i8), _mm256_set1_epi8(b'}' as i8));
@@ -178,7 +184,7 @@ unsafe fn avx2(bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
             marks |= u64::from(_mm256_movemask_epi8(all_marks) as u32) << (32 * n);
             closing |= u64::from(_mm256_movemask_epi8(closes) as u32) << (32 * n);
         }
-        if step(bytes, STEP * i, marks, closing, places) {
+        if add_step(bytes, STEP * i, marks, closing, places) {
             return true;
         }
     }

@@ -116,7 +116,7 @@ impl SwiftField {
 #[derive(Debug)]
 pub struct SwiftFieldTokenizer {
     pub(super) tokens: Vec<SwiftField>,
-    pub(super) places: DelimiterOffsets,
+    pub(super) delimiter_offsets: DelimiterOffsets,
     pub(super) kernel: SwiftKernel,
 }
 
@@ -124,7 +124,7 @@ impl Default for SwiftFieldTokenizer {
     fn default() -> Self {
         SwiftFieldTokenizer {
             tokens: Vec::new(),
-            places: DelimiterOffsets::default(),
+            delimiter_offsets: DelimiterOffsets::default(),
             kernel: SwiftKernel::best(),
         }
     }
@@ -170,10 +170,10 @@ impl SwiftFieldTokenizer {
         }
         let Some((mut tag, mut colon)) = parse_tag_at(text, offset) else { return };
         loop {
-            let start = colon + 1;
-            let (mut from, mut line) = (start, None);
+            let content_start = colon + 1;
+            let (mut from, mut line) = (content_start, None);
             // The next line that starts with a tag ends the value.
-            let next = loop {
+            let next_tag = loop {
                 match line_end(&text[from..]) {
                     None => break None,
                     Some(n) => {
@@ -187,10 +187,11 @@ impl SwiftFieldTokenizer {
                     }
                 }
             };
-            let end = if next.is_some() { from } else { text.len() };
-            let value = ValueExtent { start, line: line.unwrap_or(end), end };
+            let content_end = if next_tag.is_some() { from } else { text.len() };
+            let value =
+                ValueExtent { start: content_start, line: line.unwrap_or(content_end), end: content_end };
             self.tokens.push(usual_shape::token(text, tag, offset, value));
-            match next {
+            match next_tag {
                 Some(next) => (offset, (tag, colon)) = (from, next),
                 None => return,
             }
@@ -227,9 +228,9 @@ fn line_end(text: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let (words, rest) = text.as_chunks::<8>();
     for (n, word) in words.iter().enumerate() {
-        let differs = u64::from_le_bytes(*word) ^ (ONES * 0x0a);
+        let difference_bits = u64::from_le_bytes(*word) ^ (ONES * 0x0a);
         // The lowest bit that this sets is that of the first byte equal; those above may be wrong.
-        let equal = differs.wrapping_sub(ONES) & !differs & (ONES << 7);
+        let equal = difference_bits.wrapping_sub(ONES) & !difference_bits & (ONES << 7);
         if equal != 0 {
             return Some(n * 8 + equal.trailing_zeros() as usize / 8);
         }
@@ -244,17 +245,17 @@ pub fn sub_blocks(content: &[u8]) -> impl Iterator<Item = SwiftField> + '_ {
         loop {
             offset += memchr(b'{', &content[offset..])?;
             let name = offset + 1;
-            let end = sub_block_end(content, name);
-            offset = (end + 1).min(content.len());
-            let Some(n) = memchr(b':', &content[name..end]) else { continue };
+            let sub_block_length = sub_block_end(content, name);
+            offset = (sub_block_length + 1).min(content.len());
+            let Some(n) = memchr(b':', &content[name..sub_block_length]) else { continue };
             let (start, tag) = (name + n + 1, SwiftTag::new(&content[name..name + n]));
-            let line = first_line(&content[start..end]) + start;
+            let line = first_line(&content[start..sub_block_length]) + start;
             return Some(SwiftField {
                 tag,
                 name: name as u32,
                 start: start as u32,
                 line: line as u32,
-                end: end as u32,
+                end: sub_block_length as u32,
             });
         }
     })
@@ -263,12 +264,12 @@ pub fn sub_blocks(content: &[u8]) -> impl Iterator<Item = SwiftField> + '_ {
 /// Finds where a sub-block ends: at its closing brace, or with the content. The text of a message in a message ends
 /// with `-}`.
 fn sub_block_end(content: &[u8], start: usize) -> usize {
-    let rest = &content[start..];
-    if rest.starts_with(b"4:") && rest.get(2) != Some(&b'{') {
-        return memmem::find(rest, b"-}").map_or(content.len(), |n| start + n + 1);
+    let content_left = &content[start..];
+    if content_left.starts_with(b"4:") && content_left.get(2) != Some(&b'{') {
+        return memmem::find(content_left, b"-}").map_or(content.len(), |n| start + n + 1);
     }
     let mut depth = 1;
-    for (n, byte) in rest.iter().enumerate() {
+    for (n, byte) in content_left.iter().enumerate() {
         match byte {
             b'{' => depth += 1,
             b'}' => depth -= 1,
@@ -352,20 +353,20 @@ fn without_block_2(message: &FramedSwiftMessage, buf: &[u8], fields: &[SwiftFiel
             return SwiftMessageType::Mt(900 + u16::from(tens - b'0') * 10 + u16::from(ones - b'0'));
         }
     }
-    let has = |tags: &[&[u8]]| tags.iter().any(|tag| fields.iter().any(|t| t.tag == SwiftTag::new(tag)));
-    let first = fields.first().map_or(SwiftTag::OTHER, |token| token.tag);
+    let has_tag = |tags: &[&[u8]]| tags.iter().any(|tag| fields.iter().any(|t| t.tag == SwiftTag::new(tag)));
+    let first_tag = fields.first().map_or(SwiftTag::OTHER, |token| token.tag);
     for number in [940, 941, 942, 950] {
-        if first == SwiftTag::new(&[b'9', b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8]) {
+        if first_tag == SwiftTag::new(&[b'9', b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8]) {
             return SwiftMessageType::Mt(number);
         }
     }
-    if has(&[b"34F", b"90D", b"90C", b"13", b"13D"]) && !has(&[b"60F", b"60M", b"62F", b"62M"]) {
+    if has_tag(&[b"34F", b"90D", b"90C", b"13", b"13D"]) && !has_tag(&[b"60F", b"60M", b"62F", b"62M"]) {
         SwiftMessageType::Mt(942)
-    } else if has(&[b"60F", b"60M", b"61", b"62F", b"62M", b"64", b"65", b"86", b"25", b"28C", b"28"]) {
+    } else if has_tag(&[b"60F", b"60M", b"61", b"62F", b"62M", b"64", b"65", b"86", b"25", b"28C", b"28"]) {
         SwiftMessageType::Mt(940)
-    } else if has(&[b"23B"]) && has(&[b"32A"]) {
+    } else if has_tag(&[b"23B"]) && has_tag(&[b"32A"]) {
         SwiftMessageType::Mt(103)
-    } else if has(&[b"32A"]) && has(&[b"58A", b"58D"]) {
+    } else if has_tag(&[b"32A"]) && has_tag(&[b"58A", b"58D"]) {
         SwiftMessageType::Mt(202)
     } else {
         SwiftMessageType::Unknown

@@ -25,19 +25,19 @@ pub(super) fn message(
     places: &mut DelimiterOffsets,
     tokens: &mut Vec<SwiftField>,
 ) -> Option<FramedSwiftMessage> {
-    let rest = &view[from..view.len().min(from + QUICK_MAX)];
-    if !rest.starts_with(b"{1:") || !kernel.index(rest, places) {
+    let view_left = &view[from..view.len().min(from + QUICK_MAX)];
+    if !view_left.starts_with(b"{1:") || !kernel.index(view_left, places) {
         return None;
     }
     let (&stop, places) = places.as_slice().split_last()?;
     let mut places = places.iter().map(|offset| *offset as usize);
     let mut message = FramedSwiftMessage { form: EnvelopeForm::Envelope, ..FramedSwiftMessage::default() };
     let mut offset = 0;
-    let start = loop {
-        while matches!(rest.get(offset), Some(b'\r' | b'\n')) {
+    let text_start = loop {
+        while matches!(view_left.get(offset), Some(b'\r' | b'\n')) {
             offset += 1;
         }
-        let id = match rest.get(offset..)? {
+        let id = match view_left.get(offset..)? {
             [b'{', id @ b'1'..=b'4', b':', ..] => *id,
             _ => return None,
         };
@@ -50,15 +50,15 @@ pub(super) fn message(
         if block.start > 0 || (id == b'1') != (offset == 0) {
             return None;
         }
-        let end = block_end(rest, &mut places)?;
-        *block = Span { start: from + offset + 3, end: from + end };
-        offset = end + 1;
+        let text_length = block_end(view_left, &mut places)?;
+        *block = Span { start: from + offset + 3, end: from + text_length };
+        offset = text_length + 1;
     };
     let stop = stop as usize;
     // The text ends before its `-}`.
-    let text = rest.get(start..stop - 1)?;
-    fields(text, start, places, tokens)?;
-    message.blocks[3] = Span { start: from + start, end: from + stop - 1 };
+    let text = view_left.get(text_start..stop - 1)?;
+    fields(text, text_start, places, tokens)?;
+    message.blocks[3] = Span { start: from + text_start, end: from + stop - 1 };
     let mut message_end = from + stop + 1;
     loop {
         let id = match block_start(view, message_end) {
@@ -86,13 +86,15 @@ pub(super) fn message(
 /// Finds where a block before the text ends; its sub-blocks may have braces of their own.
 #[inline]
 fn block_end(rest: &[u8], places: &mut impl Iterator<Item = usize>) -> Option<usize> {
-    let mut inside = false;
+    let mut in_value = false;
     loop {
         let offset = places.next()?;
         match rest[offset] {
-            b'}' if !inside => return Some(offset),
-            b'}' => inside = false,
-            b'{' if !inside && matches!(block_start(rest, offset), BlockStartOutcome::Other) => inside = true,
+            b'}' if !in_value => return Some(offset),
+            b'}' => in_value = false,
+            b'{' if !in_value && matches!(block_start(rest, offset), BlockStartOutcome::Other) => {
+                in_value = true
+            }
             b'{' => return None,
             _ => {}
         }
@@ -124,15 +126,15 @@ fn fields(
         if feed < value {
             continue;
         }
-        let next = feed + 1;
+        let next_line = feed + 1;
         // Behind the last byte of this line.
-        let end = feed - usize::from(feed > value && text[feed - 1] == b'\r');
-        line = line.min(end);
-        if text.get(next) == Some(&b':')
-            && let Some((next_tag, colon)) = parse_tag_at(text, next)
+        let value_end = feed - usize::from(feed > value && text[feed - 1] == b'\r');
+        line = line.min(value_end);
+        if text.get(next_line) == Some(&b':')
+            && let Some((next_tag, colon)) = parse_tag_at(text, next_line)
         {
-            tokens.push(token(text, tag, tag_start, ValueExtent { start: value, line, end }));
-            (tag_start, tag, value, line) = (next, next_tag, colon + 1, usize::MAX);
+            tokens.push(token(text, tag, tag_start, ValueExtent { start: value, line, end: value_end }));
+            (tag_start, tag, value, line) = (next_line, next_tag, colon + 1, usize::MAX);
         }
     }
     tokens.push(token(text, tag, tag_start, ValueExtent { start: value, line, end: text.len() }));

@@ -72,7 +72,7 @@ pub fn write_amount(text: &[u8], out: &mut Vec<u8>) {
 #[must_use]
 pub fn date(text: &[u8]) -> Option<CalendarDay> {
     let &[a, b, c, d, e, f] = text else { return None };
-    CalendarDay::new(year(pair(a, b)?), pair(c, d)?, pair(e, f)?)
+    CalendarDay::new(full_year(pair(a, b)?), pair(c, d)?, pair(e, f)?)
 }
 
 /// Reads the value date of a statement line, `YYMMDD`: as [`date`], but where interest is counted in months of
@@ -81,13 +81,13 @@ pub fn date(text: &[u8]) -> Option<CalendarDay> {
 #[must_use]
 pub fn value_date(text: &[u8]) -> Option<CalendarDay> {
     let &[a, b, b'0', b'2', e, f] = text else { return date(text) };
-    let (year, day) = (year(pair(a, b)?), pair(e, f)?);
-    let last = days_of_month(year.into(), 2) as u8;
-    CalendarDay::new(year, 2, if day == 29 || day == 30 { last.min(day) } else { day })
+    let (year, day) = (full_year(pair(a, b)?), pair(e, f)?);
+    let february_days = days_of_month(year.into(), 2) as u8;
+    CalendarDay::new(year, 2, if day == 29 || day == 30 { february_days.min(day) } else { day })
 }
 
 #[inline]
-fn year(two: u8) -> u16 {
+fn full_year(two: u8) -> u16 {
     if two >= 80 { 1900 + u16::from(two) } else { 2000 + u16::from(two) }
 }
 

@@ -8,23 +8,23 @@ pub(super) use unitape_base::digits::HIGH;
 
 /// Sets the highest bit of each byte from `LOW` to `HIGHEST`.
 #[inline(always)]
-const fn between<const LOW: u8, const HIGHEST: u8>(word: u64) -> u64 {
+const fn mark_between<const LOW: u8, const HIGHEST: u8>(word: u64) -> u64 {
     let low7 = word & !HIGH;
-    let from = low7 + ONES * (0x80 - LOW as u64);
+    let low_bias = low7 + ONES * (0x80 - LOW as u64);
     let greater = low7 + ONES * (0x7f - HIGHEST as u64);
-    from & !greater & !word & HIGH
+    low_bias & !greater & !word & HIGH
 }
 
 /// Sets the highest bit of each digit.
 #[inline(always)]
 pub(super) const fn digits(word: u64) -> u64 {
-    between::<b'0', b'9'>(word)
+    mark_between::<b'0', b'9'>(word)
 }
 
 /// Sets the highest bit of each upper-case letter.
 #[inline(always)]
 pub(super) const fn letters(word: u64) -> u64 {
-    between::<b'A', b'Z'>(word)
+    mark_between::<b'A', b'Z'>(word)
 }
 
 /// Sets the highest bit of each upper-case letter and each digit.
@@ -77,8 +77,8 @@ pub(super) fn amount(first: u64, second: u64) -> Option<(usize, Decimal)> {
 /// [`value_date`](super::value::value_date).
 #[inline(always)]
 pub(super) fn date(word: u64, february_30: bool) -> Option<i64> {
-    let [year, month, day] = three(word)?;
-    midnight(if year >= 80 { 1900 + year } else { 2000 + year }, month, day, february_30)
+    let [year, month, day] = three_pairs(word)?;
+    epoch_midnight(if year >= 80 { 1900 + year } else { 2000 + year }, month, day, february_30)
 }
 
 /// Converts `YYYYMMDD` to midnight in UTC, in nanoseconds since 1970.
@@ -90,7 +90,7 @@ pub(super) fn date_long(word: u64) -> Option<i64> {
     }
     let pairs = pairs(digits);
     let pair = |n: u32| (pairs >> (16 * n) & 0xff) as u32;
-    midnight(pair(0) * 100 + pair(1), pair(2), pair(3), false)
+    epoch_midnight(pair(0) * 100 + pair(1), pair(2), pair(3), false)
 }
 
 /// Parses `MMDD`, the entry date after a value date with this year and midnight. It must be in the same year and
@@ -106,14 +106,14 @@ pub(super) fn entry_date(year: Option<&[u8; 2]>, word: u64, value: i64) -> Optio
 /// Converts `HHMMSS`, or `HHMM` with zeros after it, to seconds since midnight.
 #[inline(always)]
 pub(super) fn time(word: u64) -> Option<i64> {
-    let [hours, minutes, seconds] = three(word)?;
+    let [hours, minutes, seconds] = three_pairs(word)?;
     (hours < 24 && minutes < 60 && seconds <= 60)
         .then(|| (i64::from(hours) * 60 + i64::from(minutes)) * 60 + i64::from(seconds))
 }
 
 /// Parses two digits, three times.
 #[inline(always)]
-fn three(word: u64) -> Option<[u32; 3]> {
+fn three_pairs(word: u64) -> Option<[u32; 3]> {
     let digits = (word ^ (ONES * b'0' as u64)) & 0xffff_ffff_ffff;
     if !all_digits(digits) {
         return None;
@@ -123,15 +123,18 @@ fn three(word: u64) -> Option<[u32; 3]> {
 }
 
 #[inline(always)]
-fn midnight(year: u32, month: u32, day: u32, february_30: bool) -> Option<i64> {
+fn epoch_midnight(year: u32, month: u32, day: u32, february_30: bool) -> Option<i64> {
     if month.wrapping_sub(1) >= 12 {
         return None;
     }
-    let first = year.wrapping_sub(YEARS.0) as usize * 12 + month as usize - 1;
-    let (Some(&start), Some(&next)) = (MONTHS.get(first), MONTHS.get(first + 1)) else { return None };
-    let most = (next - start) as u32;
-    let day = if february_30 && month == 2 && matches!(day, 29 | 30) { day.min(most) } else { day };
-    (day.wrapping_sub(1) < most).then(|| (i64::from(start) + i64::from(day) - 1) * 86_400_000_000_000)
+    let month_index = year.wrapping_sub(YEARS.0) as usize * 12 + month as usize - 1;
+    let (Some(&start), Some(&next)) = (MONTHS.get(month_index), MONTHS.get(month_index + 1)) else {
+        return None;
+    };
+    let days_in_month = (next - start) as u32;
+    let day = if february_30 && month == 2 && matches!(day, 29 | 30) { day.min(days_in_month) } else { day };
+    (day.wrapping_sub(1) < days_in_month)
+        .then(|| (i64::from(start) + i64::from(day) - 1) * 86_400_000_000_000)
 }
 
 /// The years that a [`Day`](super::value::CalendarDay) may have.

@@ -40,12 +40,12 @@ pub fn decode_json(
 ) -> Result<TextSummary, Error> {
     let mut source = InputBuffer::new(input, file_label);
     // No more than it takes: a line that came is read before the next one comes.
-    while source.len < HEAD_BYTES && !source.eof && source.bytes().trim_ascii_start().len() < 4 {
-        source.read(0, source.len + 1)?;
+    while source.unread_bytes < HEAD_BYTES && !source.eof && source.bytes().trim_ascii_start().len() < 4 {
+        source.read(0, source.unread_bytes + 1)?;
     }
-    decoder.begin(&source.bytes()[..source.len.min(HEAD_BYTES)]);
+    decoder.inspect_head(&source.bytes()[..source.unread_bytes.min(HEAD_BYTES)]);
     let writer = TextJsonWriter { lines: JsonLines::new(file_label), ..TextJsonWriter::default() };
-    let mut decoder = TextLineDecoder { decoder, leaves: PathValues::default(), writer };
+    let mut decoder = TextLineDecoder { decoder, path_values: PathValues::default(), writer };
     let bytes = decode_lines(source, &mut decoder, out)?;
     Ok(TextSummary { bytes, errors: decoder.writer.lines.errors, ..decoder.writer.summary })
 }
@@ -53,7 +53,7 @@ pub fn decode_json(
 /// Reads messages, and writes their lines.
 struct TextLineDecoder<'d, D> {
     decoder: &'d mut D,
-    leaves: PathValues,
+    path_values: PathValues,
     writer: TextJsonWriter,
 }
 
@@ -61,8 +61,8 @@ impl<D: TextMessageDecoder> LineDecoder for TextLineDecoder<'_, D> {
     type Fault = TextFault;
 
     fn step(&mut self, input: DecodeInput<'_>) -> FrameStep<TextFault> {
-        self.decoder.next(input.bytes, input.offset, input.eof, &mut self.leaves).map(|message| {
-            self.writer.message(input, &message, &self.leaves);
+        self.decoder.next(input.bytes, input.offset, input.eof, &mut self.path_values).map(|message| {
+            self.writer.message(input, &message, &self.path_values);
             message.span
         })
     }
@@ -77,9 +77,9 @@ impl<D: TextMessageDecoder> LineDecoder for TextLineDecoder<'_, D> {
 struct TextJsonWriter {
     lines: JsonLines,
     /// Values in order of path, then of place.
-    order: Vec<(u32, u32)>,
-    /// For each value, where its path's values begin in `order`; `AGAIN` for all but the first.
-    first: Vec<u32>,
+    path_order: Vec<(u32, u32)>,
+    /// For each value, where its path's values begin in `path_order`; `AGAIN` for all but the first.
+    first_by_value: Vec<u32>,
     summary: TextSummary,
 }
 
@@ -89,26 +89,26 @@ impl TextJsonWriter {
     fn message(&mut self, input: DecodeInput<'_>, message: &TextMessage, leaves: &PathValues) {
         self.lines.begin(input.file_offset(message.span.start));
         self.push_bytes(b",\"type\":");
-        string(&mut self.lines.text, message.kind);
+        string(&mut self.lines.pending_lines, message.kind);
         if let Some(note) = leaves.charset_note() {
             self.push_bytes(b",\"encoding\":");
-            string(&mut self.lines.text, note);
+            string(&mut self.lines.pending_lines, note);
         }
         self.push_bytes(b",\"fields\":{");
         let values = leaves.as_slice();
-        self.order.clear();
-        self.order.extend(values.iter().enumerate().map(|(n, leaf)| (leaf.path, n as u32)));
-        self.order.sort_unstable();
-        self.first.clear();
-        self.first.resize(values.len(), AGAIN);
-        for (order_index, (path, n)) in self.order.iter().enumerate() {
-            if order_index == 0 || self.order[order_index - 1].0 != *path {
-                self.first[*n as usize] = order_index as u32;
+        self.path_order.clear();
+        self.path_order.extend(values.iter().enumerate().map(|(n, leaf)| (leaf.path, n as u32)));
+        self.path_order.sort_unstable();
+        self.first_by_value.clear();
+        self.first_by_value.resize(values.len(), AGAIN);
+        for (order_index, (path, n)) in self.path_order.iter().enumerate() {
+            if order_index == 0 || self.path_order[order_index - 1].0 != *path {
+                self.first_by_value[*n as usize] = order_index as u32;
             }
         }
         let mut comma = false;
         for n in 0..values.len() {
-            if self.first[n] == AGAIN {
+            if self.first_by_value[n] == AGAIN {
                 continue;
             }
             if comma {
@@ -117,10 +117,10 @@ impl TextJsonWriter {
             comma = true;
             let number = values[n].path;
             let path = leaves.path(number);
-            string(&mut self.lines.text, path);
+            string(&mut self.lines.pending_lines, path);
             self.push_bytes(b":");
-            let group_start = self.first[n] as usize;
-            let count = self.order[group_start..].iter().take_while(|(p, _)| *p == number).count();
+            let group_start = self.first_by_value[n] as usize;
+            let count = self.path_order[group_start..].iter().take_while(|(p, _)| *p == number).count();
             let list = count > 1 || path.contains("[]");
             if list {
                 self.push_bytes(b"[");
@@ -129,10 +129,10 @@ impl TextJsonWriter {
                 if i > group_start {
                     self.push_bytes(b",");
                 }
-                let leaf = &values[self.order[i].1 as usize];
+                let leaf = &values[self.path_order[i].1 as usize];
                 match leaf.kind {
                     PathValueKind::Nothing | PathValueKind::EmptyList => self.push_bytes(b"null"),
-                    _ => string(&mut self.lines.text, leaves.text(leaf)),
+                    _ => string(&mut self.lines.pending_lines, leaves.text(leaf)),
                 }
             }
             if list {
@@ -144,6 +144,6 @@ impl TextJsonWriter {
     }
 
     fn push_bytes(&mut self, bytes: &[u8]) {
-        self.lines.text.extend_from_slice(bytes);
+        self.lines.pending_lines.extend_from_slice(bytes);
     }
 }

@@ -55,7 +55,7 @@ pub trait TextMessageDecoder {
     /// Takes the first bytes of an input, [`HEAD_BYTES`] or the whole input. They show facts about the whole input:
     /// the declaration of an encoding, or the list that a JSON file may be. Returns the bytes that a decoder needs if
     /// it begins further on; empty if they show no such fact.
-    fn begin<'h>(&mut self, head: &'h [u8]) -> &'h [u8] {
+    fn inspect_head<'h>(&mut self, head: &'h [u8]) -> &'h [u8] {
         _ = head;
         b""
     }
@@ -107,11 +107,11 @@ fn utf_16(buf: &[u8], offset: usize, eof: bool, most: usize, charset: Charset) -
 /// Refuses a piece of `most` bytes of an input that is refused as a whole.
 #[cold]
 fn refused_piece(buf: &[u8], offset: usize, eof: bool, most: usize, fault: TextFault) -> NextTextMessage {
-    let rest = buf.len() - offset.min(buf.len());
-    match rest {
+    let bytes_left = buf.len() - offset.min(buf.len());
+    match bytes_left {
         0 if eof => NextTextMessage::End,
-        _ if rest < most && !eof => NextTextMessage::Incomplete { from: offset, need: buf.len() + 1 },
-        _ => NextTextMessage::Bad { span: Span { start: offset, end: offset + rest.min(most) }, fault },
+        _ if bytes_left < most && !eof => NextTextMessage::Incomplete { from: offset, need: buf.len() + 1 },
+        _ => NextTextMessage::Bad { span: Span { start: offset, end: offset + bytes_left.min(most) }, fault },
     }
 }
 

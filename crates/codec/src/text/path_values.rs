@@ -32,7 +32,7 @@ pub struct PathValues {
     generation: u64,
     values: Vec<PathValue>,
     entries: Vec<ListEntry>,
-    text: String,
+    value_text: String,
     /// The text that was read by a guess, or in part.
     charset_note: String,
 }
@@ -69,17 +69,17 @@ pub struct ListEntry {
     /// Number of the list's path, which ends with `[]`.
     pub path: u32,
     /// Index of its first value.
-    pub from: u32,
+    pub first_value: u32,
     /// Index after its last value.
-    pub to: u32,
+    pub value_end: u32,
 }
 
 /// A point that the values can be rolled back to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RollbackPoint {
-    values: usize,
+    value_count: usize,
     entries: usize,
-    text: usize,
+    text_length: usize,
 }
 
 impl PathValues {
@@ -115,7 +115,7 @@ impl PathValues {
     /// Returns the text of a value: the characters of a string, or any other value as it was written.
     #[must_use]
     pub fn text(&self, leaf: &PathValue) -> &str {
-        self.text.get(leaf.start as usize..leaf.end as usize).unwrap_or_default()
+        self.value_text.get(leaf.start as usize..leaf.end as usize).unwrap_or_default()
     }
 
     /// Changes when paths are renumbered.
@@ -149,7 +149,7 @@ impl PathValues {
         self.charset_note.clear();
         self.values.clear();
         self.entries.clear();
-        self.text.clear();
+        self.value_text.clear();
         if self.paths.len() > PATHS_MAX {
             self.paths.clear();
             self.path_ids.clear();
@@ -159,12 +159,12 @@ impl PathValues {
 
     /// Returns the length of all values so far, in bytes.
     pub(super) fn mark(&self) -> usize {
-        self.text.len()
+        self.value_text.len()
     }
 
     /// Returns the text buffer, whose bytes after `mark` are the current value.
     pub(super) fn text_mut(&mut self) -> &mut String {
-        &mut self.text
+        &mut self.value_text
     }
 
     /// Ends a value that began at `mark`; `offset` is its offset in the message.
@@ -178,8 +178,8 @@ impl PathValues {
         if self.values.len() >= LEAVES_MAX {
             return Err(TextFault::new(TextFaultCode::TooDeep, offset, "more than 16384 values"));
         }
-        let path = self.number(path, offset)?;
-        self.values.push(PathValue { path, start: mark as u32, end: self.text.len() as u32, kind });
+        let path = self.path_number(path, offset)?;
+        self.values.push(PathValue { path, start: mark as u32, end: self.value_text.len() as u32, kind });
         Ok(())
     }
 
@@ -189,7 +189,7 @@ impl PathValues {
     /// Fails if the message has too many values, or if the path is too long.
     pub fn put_text(&mut self, path: &str, text: &str, offset: usize) -> Result<(), TextFault> {
         let mark = self.mark();
-        self.text.push_str(text);
+        self.value_text.push_str(text);
         self.push_value(path, mark, PathValueKind::Text, offset)
     }
 
@@ -206,37 +206,41 @@ impl PathValues {
         if self.entries.len() >= LEAVES_MAX {
             return Err(TextFault::new(TextFaultCode::TooDeep, offset, "more than 16384 entries of lists"));
         }
-        let path = self.number(path, offset)?;
-        let from = self.values.len() as u32;
-        self.entries.push(ListEntry { path, from, to: from });
+        let path = self.path_number(path, offset)?;
+        let list_start = self.values.len() as u32;
+        self.entries.push(ListEntry { path, first_value: list_start, value_end: list_start });
         Ok(self.entries.len() - 1)
     }
 
     pub(super) fn end_entry(&mut self, entry: usize) {
-        self.entries[entry].to = self.values.len() as u32;
+        self.entries[entry].value_end = self.values.len() as u32;
     }
 
     /// Returns the point reached, for [`PathValues::roll_back`].
     pub(super) fn rollback_point(&self) -> RollbackPoint {
-        RollbackPoint { values: self.values.len(), entries: self.entries.len(), text: self.text.len() }
+        RollbackPoint {
+            value_count: self.values.len(),
+            entries: self.entries.len(),
+            text_length: self.value_text.len(),
+        }
     }
 
     /// Removes the values that were put since then.
     pub(super) fn roll_back(&mut self, point: RollbackPoint) {
-        self.values.truncate(point.values);
+        self.values.truncate(point.value_count);
         self.entries.truncate(point.entries);
-        self.text.truncate(point.text);
+        self.value_text.truncate(point.text_length);
     }
 
-    fn number(&mut self, path: &str, offset: usize) -> Result<u32, TextFault> {
+    fn path_number(&mut self, path: &str, offset: usize) -> Result<u32, TextFault> {
         if path.len() > PATH_BYTES_MAX {
             return Err(TextFault::new(TextFaultCode::TooDeep, offset, "a path of more than 512 bytes"));
         }
         // Lists repeat theirs.
-        if let Some(last) = self.values.last()
-            && self.paths[last.path as usize] == path
+        if let Some(last_value) = self.values.last()
+            && self.paths[last_value.path as usize] == path
         {
-            return Ok(last.path);
+            return Ok(last_value.path);
         }
         // Lists in a list repeat theirs in turn.
         if path.ends_with(']') {

@@ -34,19 +34,19 @@ pub fn rfc5322(text: &str) -> Option<i64> {
         None => &text,
     };
     let mut words = text.split_ascii_whitespace();
-    let day = number(words.next()?, 1, 2)?;
+    let day = parse_number(words.next()?, 1, 2)?;
     let month = words.next()?;
     let month = MONTHS.iter().position(|m| m.eq_ignore_ascii_case(month))? as u8 + 1;
     let year_word = words.next()?;
-    let year = match (number(year_word, 2, 4)?, year_word.len()) {
+    let year = match (parse_number(year_word, 2, 4)?, year_word.len()) {
         (year @ 0..50, 2) => 2000 + year,
         (year, 2 | 3) => 1900 + year,
         (year, _) => year,
     };
     let clock = words.next()?;
     let mut parts = clock.split(':');
-    let (hours, minutes) = (number(parts.next()?, 1, 2)?, number(parts.next()?, 2, 2)?);
-    let seconds = parts.next().map_or(Some(0), |s| number(s, 2, 2))?;
+    let (hours, minutes) = (parse_number(parts.next()?, 1, 2)?, parse_number(parts.next()?, 2, 2)?);
+    let seconds = parts.next().map_or(Some(0), |s| parse_number(s, 2, 2))?;
     if hours > 23 || minutes > 59 || seconds > 60 || parts.next().is_some() {
         return None;
     }
@@ -76,7 +76,7 @@ fn zone_seconds(zone: &str) -> Option<i64> {
         ("PDT", -7),
     ];
     if let Some(digits) = zone.strip_prefix(['+', '-']) {
-        let (hours, minutes) = (number(digits.get(..2)?, 2, 2)?, number(digits.get(2..)?, 2, 2)?);
+        let (hours, minutes) = (parse_number(digits.get(..2)?, 2, 2)?, parse_number(digits.get(2..)?, 2, 2)?);
         if hours > 14 || minutes > 59 {
             return None;
         }
@@ -90,7 +90,7 @@ fn zone_seconds(zone: &str) -> Option<i64> {
     (zone.len() == 1 && zone.bytes().all(|b| b.is_ascii_alphabetic())).then_some(0)
 }
 
-fn number(digits: &str, least: usize, most: usize) -> Option<u16> {
+fn parse_number(digits: &str, least: usize, most: usize) -> Option<u16> {
     let fits = (least..=most).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
     fits.then(|| digits.parse().ok())?
 }

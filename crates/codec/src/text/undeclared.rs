@@ -16,12 +16,16 @@ pub(super) fn text<'b>(
 ) -> Result<Cow<'b, str>, TextFault> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(Cow::Borrowed(text)),
-        Err(_) => decoded(bytes, fallback, leaves).map(Cow::Owned),
+        Err(_) => decode_undeclared(bytes, fallback, leaves).map(Cow::Owned),
     }
 }
 
 #[cold]
-fn decoded(bytes: &[u8], fallback: FallbackCharset, leaves: &mut PathValues) -> Result<String, TextFault> {
+fn decode_undeclared(
+    bytes: &[u8],
+    fallback: FallbackCharset,
+    leaves: &mut PathValues,
+) -> Result<String, TextFault> {
     let mut out = String::with_capacity(bytes.len() + bytes.len() / 8);
     fallback.decode(bytes, &mut out).map_err(|offset| {
         let detail = "a byte that is no character of the mapping's set,";

@@ -14,7 +14,7 @@ pub fn since_1970(text: &[u8], power: u32) -> Result<i64, TimeFault> {
     };
     let (digits, exponent) = match text.iter().position(|b| matches!(b, b'e' | b'E')) {
         None => (text, 0),
-        Some(exponent_index) => (&text[..exponent_index], exponent(&text[exponent_index + 1..])?),
+        Some(exponent_index) => (&text[..exponent_index], parse_exponent(&text[exponent_index + 1..])?),
     };
     let (integer_digits, fraction) = match digits.iter().position(|b| *b == b'.') {
         None => (digits, &[][..]),
@@ -60,7 +60,7 @@ pub fn since_1970(text: &[u8], power: u32) -> Result<i64, TimeFault> {
 }
 
 /// Parses an exponent of at most three digits.
-fn exponent(text: &[u8]) -> Result<i32, TimeFault> {
+fn parse_exponent(text: &[u8]) -> Result<i32, TimeFault> {
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
         [b'+', rest @ ..] => (false, rest),

@@ -86,12 +86,13 @@ impl TimeForm {
             forms.push(Self::parse_one(text, kind, options)?);
         }
         let mut forms = forms.into_iter();
-        let mut first = forms.next().ok_or_else(|| format!("a list of forms has one at least; {SEE}"))?;
-        first.alternatives = forms.collect();
-        if !first.alternatives.is_empty() {
-            (first.clock_digits, first.stamp_digits) = (None, None);
+        let mut first_form =
+            forms.next().ok_or_else(|| format!("a list of forms has one at least; {SEE}"))?;
+        first_form.alternatives = forms.collect();
+        if !first_form.alternatives.is_empty() {
+            (first_form.clock_digits, first_form.stamp_digits) = (None, None);
         }
-        Ok(first)
+        Ok(first_form)
     }
 
     /// Returns whether a value states its moment without a zone.
@@ -262,8 +263,9 @@ fn count_of(text: &str) -> Option<(u32, CountOrigin, Option<u8>)> {
         ("unix", CountOrigin::Epoch),
         ("midnight", CountOrigin::Midnight),
     ];
-    let named = prefixes.iter().find_map(|(prefix, origin)| Some((text.strip_prefix(prefix)?, *origin)));
-    let (unit, origin) = named.unwrap_or((&text, CountOrigin::Either));
+    let prefix_and_text =
+        prefixes.iter().find_map(|(prefix, origin)| Some((text.strip_prefix(prefix)?, *origin)));
+    let (unit, origin) = prefix_and_text.unwrap_or((&text, CountOrigin::Either));
     let power = match unit.trim_start_matches(['_', '-', ' ']) {
         "s" | "sec" | "seconds" => 9,
         "ms" | "millis" | "milliseconds" => 6,
@@ -313,9 +315,9 @@ fn parts_of(text: &str) -> Result<(Vec<TimePart>, TimeFormKind, bool), String> {
     let bytes = text.as_bytes();
     while offset < bytes.len() {
         let unknown = || format!("`{text}` is no form of a date or time; {}", suggest_forms(text, None));
-        let rest = text.get(offset..).ok_or_else(unknown)?;
-        let first = rest.as_bytes()[0];
-        let run = rest.bytes().take_while(|b| *b == first).count();
+        let form_left = text.get(offset..).ok_or_else(unknown)?;
+        let first_byte = form_left.as_bytes()[0];
+        let run = form_left.bytes().take_while(|b| *b == first_byte).count();
         let after_clock = parts.last().is_some_and(|p| {
             matches!(
                 p,
@@ -328,12 +330,12 @@ fn parts_of(text: &str) -> Result<(Vec<TimePart>, TimeFormKind, bool), String> {
                     | TimePart::Literal(_)
             )
         });
-        if let Some(word) = word_of(rest, &OFFSET_WORDS).filter(|_| after_clock && clock) {
+        if let Some(word) = word_of(form_left, &OFFSET_WORDS).filter(|_| after_clock && clock) {
             parts.push(TimePart::Offset);
             offset += word.len();
             continue;
         }
-        if let Some(word) = word_of(rest, &HALF_DAY_WORDS) {
+        if let Some(word) = word_of(form_left, &HALF_DAY_WORDS) {
             parts.push(TimePart::HalfDay);
             offset += word.len();
             continue;
@@ -341,7 +343,7 @@ fn parts_of(text: &str) -> Result<(Vec<TimePart>, TimeFormKind, bool), String> {
         let has_minute = parts.iter().any(|p| matches!(p, TimePart::Minute | TimePart::ShortMinute));
         let has_second = parts.iter().any(|p| matches!(p, TimePart::Second | TimePart::ShortSecond));
         let minute = clock && !has_minute;
-        let (part, len) = match first.to_ascii_uppercase() {
+        let (part, len) = match first_byte.to_ascii_uppercase() {
             b'Y' if run == 4 => (TimePart::Year4, 4),
             b'Y' if run == 2 => (TimePart::Year2, 2),
             b'D' if run == 3 => (TimePart::DayOfYear, 3),
@@ -357,11 +359,13 @@ fn parts_of(text: &str) -> Result<(Vec<TimePart>, TimeFormKind, bool), String> {
             b'M' if run == 2 => (if minute { TimePart::Minute } else { TimePart::Month }, 2),
             b'M' if run == 1 => (if minute { TimePart::ShortMinute } else { TimePart::ShortMonth }, 1),
             b'W' if run == 3 || run == 4 => (TimePart::Weekday, run),
-            _ if !first.is_ascii_alphanumeric() && first.is_ascii_graphic() && first != b'%'
-                || first == b' '
-                || first == b'T' =>
+            _ if !first_byte.is_ascii_alphanumeric()
+                && first_byte.is_ascii_graphic()
+                && first_byte != b'%'
+                || first_byte == b' '
+                || first_byte == b'T' =>
             {
-                (TimePart::Literal(first), 1)
+                (TimePart::Literal(first_byte), 1)
             }
             _ => return Err(unknown()),
         };
@@ -422,11 +426,11 @@ fn suggest_forms(text: &str, kind: Option<TimeFormKind>) -> String {
     let mut forms: Vec<(usize, &str)> = CATALOG
         .iter()
         .filter(|form| kind.is_none_or(|k| parts_of_kind(form) == Some(k)))
-        .map(|form| (distance(&text, &normalize(form)), *form))
+        .map(|form| (edit_distance(&text, &normalize(form)), *form))
         .collect();
     forms.sort_by_key(|(distance, _)| *distance);
-    let names: Vec<_> = forms.iter().take(3).map(|(_, form)| format!("`{form}`")).collect();
-    format!("near it are {}; {SEE}", names.join(", "))
+    let form_names: Vec<_> = forms.iter().take(3).map(|(_, form)| format!("`{form}`")).collect();
+    format!("near it are {}; {SEE}", form_names.join(", "))
 }
 
 /// Returns the kind of a form in the catalogue; a count is a date with a time.
@@ -438,7 +442,7 @@ fn parts_of_kind(form: &str) -> Option<TimeFormKind> {
 }
 
 /// Computes the edit distance: the bytes to insert, delete or change to make one text into the other.
-fn distance(a: &[u8], b: &[u8]) -> usize {
+fn edit_distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
         let mut corner = row[0];
@@ -519,11 +523,11 @@ impl WrittenTime {
     /// # Errors
     /// Fails if the value is no time; the text says why.
     pub fn nanos(&self, text: &[u8]) -> Result<i64, &'static str> {
-        let read = self.form.read(text).map_err(TimeFault::description)?;
-        match read.instant() {
+        let date_and_time = self.form.read(text).map_err(TimeFault::description)?;
+        match date_and_time.instant() {
             Some(instant) => instant.ok_or(TimeFault::Range.description()),
             None => {
-                let DateAndTime { days, nanos, .. } = read;
+                let DateAndTime { days, nanos, .. } = date_and_time;
                 self.zone.clone().utc(days, nanos).map_err(|fault| fault.description())
             }
         }

@@ -10,11 +10,11 @@ pub(super) fn read_offset(text: &[u8]) -> Option<Result<(i32, usize), TimeFault>
     }
     let has_prefix =
         text.get(..3).is_some_and(|n| n.eq_ignore_ascii_case(b"GMT") || n.eq_ignore_ascii_case(b"UTC"));
-    let start = if has_prefix { 3 } else { 0 };
-    let Some(sign @ (b'+' | b'-')) = text.get(start) else {
-        return has_prefix.then_some(Ok((0, start)));
+    let digits_start = if has_prefix { 3 } else { 0 };
+    let Some(sign @ (b'+' | b'-')) = text.get(digits_start) else {
+        return has_prefix.then_some(Ok((0, digits_start)));
     };
-    let digits = &text[start + 1..];
+    let digits = &text[digits_start + 1..];
     let run = digits.iter().take_while(|b| b.is_ascii_digit()).count();
     let pair = |index: usize| i32::from(digits[index] - b'0') * 10 + i32::from(digits[index + 1] - b'0');
     let minutes_after_colon = digits.get(2) == Some(&b':')
@@ -32,7 +32,7 @@ pub(super) fn read_offset(text: &[u8]) -> Option<Result<(i32, usize), TimeFault>
         return Some(Err(TimeFault::Offset));
     }
     let seconds = (hours * 60 + minutes) * 60;
-    Some(Ok((if *sign == b'-' { -seconds } else { seconds }, start + 1 + length)))
+    Some(Ok((if *sign == b'-' { -seconds } else { seconds }, digits_start + 1 + length)))
 }
 
 /// The greatest offset from UTC: that of the Line Islands.

@@ -64,7 +64,7 @@ impl TimeForm {
     fn read_fixed(&self, parts: &[TimePart], text: &[u8]) -> Option<DateAndTime> {
         let (mut year, mut month, mut day, mut ordinal) = (1970, 1, 1, None);
         let (mut hour, mut minute, mut second, mut nanos) = (0, 0, 0, 0);
-        let mut rest = text;
+        let mut unread_text = text;
         for part in parts {
             let length = match part {
                 TimePart::Year4 => 4,
@@ -73,8 +73,8 @@ impl TimeForm {
                 TimePart::Literal(_) => 1,
                 _ => 2,
             };
-            let (field_bytes, remainder) = rest.split_at_checked(length)?;
-            rest = remainder;
+            let (field_bytes, remainder) = unread_text.split_at_checked(length)?;
+            unread_text = remainder;
             if let TimePart::Literal(byte) = part {
                 if field_bytes != [*byte] {
                     return None;
@@ -100,12 +100,12 @@ impl TimeForm {
         if hour > 23 || minute > 59 || second > 59 {
             return None;
         }
-        let mut read = days(year, month, day)?;
+        let mut day_number = days(year, month, day)?;
         if let Some(n) = ordinal {
-            read = day_of_year(year, n)?;
+            day_number = day_of_year(year, n)?;
         }
         let nanos = ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + nanos;
-        Some(DateAndTime { days: read, nanos, offset: None })
+        Some(DateAndTime { days: day_number, nanos, offset: None })
     }
 
     fn read_one(&self, text: &[u8]) -> Result<DateAndTime, TimeFault> {
@@ -126,25 +126,25 @@ impl TimeForm {
                     Err(TimeFault::Midnight)
                 }
             }
-            TimeSyntax::Iso => iso(text),
+            TimeSyntax::Iso => read_iso(text),
             TimeSyntax::Parts { parts, kind, half_days } => {
-                let mut cursor = TimeCursor { rest: text };
-                let mut read =
+                let mut cursor = TimeCursor { unread_text: text };
+                let mut read_parts =
                     ReadParts { month: 1, day: 1, year: 1970, half_days: *half_days, ..ReadParts::default() };
                 let mut parts = parts.iter().copied().peekable();
-                let mut before = None;
+                let mut previous_part = None;
                 while let Some(part) = parts.next() {
                     match (part, parts.peek()) {
                         // The mark of a fraction goes with it: both may be left out.
                         (TimePart::Literal(mark @ (b'.' | b',')), Some(TimePart::Fraction(_))) => {
                             parts.next();
                             if cursor.take_byte(mark) {
-                                read.fraction = cursor.fraction()?;
+                                read_parts.fraction = cursor.read_fraction_ns()?;
                             }
                         }
                         // Standards write T between date and time, people a blank.
                         (TimePart::Literal(b'T' | b' '), Some(next))
-                            if is_hour(*next) && before.is_some() =>
+                            if is_hour(*next) && previous_part.is_some() =>
                         {
                             if !cursor.take_byte(b'T') && !cursor.take_byte(b't') && !cursor.take_blanks() {
                                 return Err(TimeFault::Form);
@@ -157,21 +157,24 @@ impl TimeForm {
                         (TimePart::Literal(byte), _) if cursor.take_byte(byte) => {}
                         (TimePart::Literal(_), _) => return Err(TimeFault::Form),
                         (TimePart::Year2, _) => {
-                            let year = cursor.digits(2, 2)?;
-                            read.year = self.year_of(year).ok_or(TimeFault::Form)?;
+                            let year = cursor.read_digits(2, 2)?;
+                            read_parts.year = self.year_of(year).ok_or(TimeFault::Form)?;
                         }
-                        (part, _) => read.read_part(part, &mut cursor)?,
+                        (part, _) => read_parts.read_part(part, &mut cursor)?,
                     }
-                    before = Some(part);
+                    previous_part = Some(part);
                 }
-                if *kind == TimeFormKind::Both && read.offset.is_none() && !cursor.rest.is_empty() {
+                if *kind == TimeFormKind::Both
+                    && read_parts.offset.is_none()
+                    && !cursor.unread_text.is_empty()
+                {
                     cursor.take_blanks();
-                    read.offset = Some(cursor.offset()?);
+                    read_parts.offset = Some(cursor.offset()?);
                 }
-                if !cursor.rest.is_empty() {
+                if !cursor.unread_text.is_empty() {
                     return Err(TimeFault::Form);
                 }
-                read.finish()
+                read_parts.build_time()
             }
         }
     }
@@ -204,7 +207,7 @@ struct ReadParts {
     ordinal: Option<i64>,
     hour: i64,
     minute: i64,
-    second: i64,
+    second_of_day: i64,
     /// Nanoseconds.
     fraction: i64,
     weekday: Option<i32>,
@@ -216,20 +219,20 @@ struct ReadParts {
 impl ReadParts {
     fn read_part(&mut self, part: TimePart, cursor: &mut TimeCursor<'_>) -> Result<(), TimeFault> {
         match part {
-            TimePart::Year4 => self.year = cursor.digits(4, 4)?,
-            TimePart::Month => self.month = cursor.digits(2, 2)?,
-            TimePart::Day => self.day = cursor.digits(2, 2)?,
-            TimePart::DayOfYear => self.ordinal = Some(cursor.digits(3, 3)?),
-            TimePart::Hour => self.hour = cursor.digits(2, 2)?,
-            TimePart::Minute => self.minute = cursor.digits(2, 2)?,
-            TimePart::Second => self.second = cursor.digits(2, 2)?,
-            TimePart::ShortMonth => self.month = cursor.digits(1, 2)?,
-            TimePart::ShortDay => self.day = cursor.digits(1, 2)?,
-            TimePart::ShortHour => self.hour = cursor.digits(1, 2)?,
-            TimePart::ShortMinute => self.minute = cursor.digits(1, 2)?,
-            TimePart::ShortSecond => self.second = cursor.digits(1, 2)?,
+            TimePart::Year4 => self.year = cursor.read_digits(4, 4)?,
+            TimePart::Month => self.month = cursor.read_digits(2, 2)?,
+            TimePart::Day => self.day = cursor.read_digits(2, 2)?,
+            TimePart::DayOfYear => self.ordinal = Some(cursor.read_digits(3, 3)?),
+            TimePart::Hour => self.hour = cursor.read_digits(2, 2)?,
+            TimePart::Minute => self.minute = cursor.read_digits(2, 2)?,
+            TimePart::Second => self.second_of_day = cursor.read_digits(2, 2)?,
+            TimePart::ShortMonth => self.month = cursor.read_digits(1, 2)?,
+            TimePart::ShortDay => self.day = cursor.read_digits(1, 2)?,
+            TimePart::ShortHour => self.hour = cursor.read_digits(1, 2)?,
+            TimePart::ShortMinute => self.minute = cursor.read_digits(1, 2)?,
+            TimePart::ShortSecond => self.second_of_day = cursor.read_digits(1, 2)?,
             TimePart::Fraction(n) => {
-                let digits = cursor.digits(usize::from(n), usize::from(n))?;
+                let digits = cursor.read_digits(usize::from(n), usize::from(n))?;
                 self.fraction = digits * 10i64.pow(9 - u32::from(n));
             }
             TimePart::MonthName => self.month = cursor.name(&MONTHS)? as i64 + 1,
@@ -241,7 +244,7 @@ impl ReadParts {
         Ok(())
     }
 
-    fn finish(self) -> Result<DateAndTime, TimeFault> {
+    fn build_time(self) -> Result<DateAndTime, TimeFault> {
         let hour = match (self.half_days, self.hour) {
             (false, hour @ 0..=23) => hour,
             (false, _) => return Err(TimeFault::Hour),
@@ -252,7 +255,7 @@ impl ReadParts {
             return Err(TimeFault::Minute);
         }
         // A leap second ends a day in UTC, and a quarter of an hour wherever clocks differ from it.
-        if self.second > 60 || self.second == 60 && self.minute % 15 != 14 {
+        if self.second_of_day > 60 || self.second_of_day == 60 && self.minute % 15 != 14 {
             return Err(TimeFault::Second);
         }
         if !(1..=12).contains(&self.month) {
@@ -270,82 +273,82 @@ impl ReadParts {
         if self.weekday.is_some_and(|w| w != (days + 3).rem_euclid(7)) {
             return Err(TimeFault::Weekday);
         }
-        let nanos = ((hour * 60 + self.minute) * 60 + self.second) * 1_000_000_000 + self.fraction;
+        let nanos = ((hour * 60 + self.minute) * 60 + self.second_of_day) * 1_000_000_000 + self.fraction;
         Ok(DateAndTime { days, nanos, offset: self.offset })
     }
 }
 
 /// Reads ISO 8601 with a date, a time of day and perhaps an offset: `2026-03-02T09:30:00.5+01:00`, `20260302T0930`,
 /// with `T` or a blank.
-fn iso(text: &[u8]) -> Result<DateAndTime, TimeFault> {
-    let mut cursor = TimeCursor { rest: text };
-    let mut read = ReadParts { year: cursor.digits(4, 4)?, ..ReadParts::default() };
+fn read_iso(text: &[u8]) -> Result<DateAndTime, TimeFault> {
+    let mut cursor = TimeCursor { unread_text: text };
+    let mut read_parts = ReadParts { year: cursor.read_digits(4, 4)?, ..ReadParts::default() };
     let dashes = cursor.take_byte(b'-');
-    read.month = cursor.digits(2, 2)?;
+    read_parts.month = cursor.read_digits(2, 2)?;
     if dashes && !cursor.take_byte(b'-') {
         return Err(TimeFault::Form);
     }
-    read.day = cursor.digits(2, 2)?;
+    read_parts.day = cursor.read_digits(2, 2)?;
     if !cursor.take_byte(b'T') && !cursor.take_byte(b't') && !cursor.take_blanks() {
         return Err(TimeFault::Form);
     }
-    read.hour = cursor.digits(2, 2)?;
+    read_parts.hour = cursor.read_digits(2, 2)?;
     let colons = cursor.take_byte(b':');
-    read.minute = cursor.digits(2, 2)?;
+    read_parts.minute = cursor.read_digits(2, 2)?;
     let has_seconds = match colons {
         true => cursor.take_byte(b':'),
-        false => cursor.rest.first().is_some_and(u8::is_ascii_digit),
+        false => cursor.unread_text.first().is_some_and(u8::is_ascii_digit),
     };
     if has_seconds {
-        read.second = cursor.digits(2, 2)?;
+        read_parts.second_of_day = cursor.read_digits(2, 2)?;
         if cursor.take_byte(b'.') || cursor.take_byte(b',') {
-            read.fraction = cursor.fraction()?;
+            read_parts.fraction = cursor.read_fraction_ns()?;
         }
     }
-    if !cursor.rest.is_empty() {
+    if !cursor.unread_text.is_empty() {
         cursor.take_blanks();
-        read.offset = Some(cursor.offset()?);
+        read_parts.offset = Some(cursor.offset()?);
     }
-    if !cursor.rest.is_empty() {
+    if !cursor.unread_text.is_empty() {
         return Err(TimeFault::Form);
     }
-    read.finish()
+    read_parts.build_time()
 }
 
 /// The part of a value that is not yet read.
 struct TimeCursor<'t> {
-    rest: &'t [u8],
+    unread_text: &'t [u8],
 }
 
 impl TimeCursor<'_> {
     fn take_byte(&mut self, byte: u8) -> bool {
-        let Some(rest) = self.rest.strip_prefix(&[byte]) else { return false };
-        self.rest = rest;
+        let Some(rest) = self.unread_text.strip_prefix(&[byte]) else { return false };
+        self.unread_text = rest;
         true
     }
 
     /// Takes blanks; returns false if there are no blanks.
     fn take_blanks(&mut self) -> bool {
-        let had = self.rest.len();
-        self.rest = self.rest.trim_ascii_start();
-        self.rest.len() < had
+        let length_before = self.unread_text.len();
+        self.unread_text = self.unread_text.trim_ascii_start();
+        self.unread_text.len() < length_before
     }
 
-    fn digits(&mut self, least: usize, most: usize) -> Result<i64, TimeFault> {
-        let run = self.rest.iter().take(most).take_while(|b| b.is_ascii_digit()).count();
+    fn read_digits(&mut self, least: usize, most: usize) -> Result<i64, TimeFault> {
+        let run = self.unread_text.iter().take(most).take_while(|b| b.is_ascii_digit()).count();
         if run < least {
             return Err(TimeFault::Form);
         }
-        let (digits, rest) = self.rest.split_at(run);
-        self.rest = rest;
+        let (digits, rest) = self.unread_text.split_at(run);
+        self.unread_text = rest;
         Ok(digits.iter().fold(0, |n, b| n * 10 + i64::from(b - b'0')))
     }
 
     /// Nanoseconds of a fraction of any length.
-    fn fraction(&mut self) -> Result<i64, TimeFault> {
-        let run = self.rest.iter().take_while(|b| b.is_ascii_digit()).count();
-        let (digits, rest) = self.rest.split_at(run);
-        self.rest = rest;
+    fn read_fraction_ns(&mut self) -> Result<i64, TimeFault> {
+        let run = self.unread_text.iter().take_while(|b| b.is_ascii_digit()).count();
+        let (digits, rest) = self.unread_text.split_at(run);
+        self.unread_text = rest;
         match run {
             0 => Err(TimeFault::Form),
             _ if run > FRACTION_DIGITS_MAX || digits.iter().skip(9).any(|b| *b != b'0') => {
@@ -357,8 +360,8 @@ impl TimeCursor<'_> {
 
     /// Reads a name and returns its number: the whole name, its first three letters, or `Sept`.
     fn name(&mut self, names: &[&str]) -> Result<usize, TimeFault> {
-        let run = self.rest.iter().take_while(|b| b.is_ascii_alphabetic()).count();
-        let is = |word: &[u8]| {
+        let run = self.unread_text.iter().take_while(|b| b.is_ascii_alphabetic()).count();
+        let word_is = |word: &[u8]| {
             names.iter().position(|name| {
                 word.eq_ignore_ascii_case(name.as_bytes())
                     || word.eq_ignore_ascii_case(&name.as_bytes()[..3])
@@ -366,10 +369,11 @@ impl TimeCursor<'_> {
             })
         };
         // A T may follow without a blank.
-        let name_match =
-            [run, run.saturating_sub(1)].into_iter().find_map(|n| Some((is(&self.rest[..n])?, n)));
+        let name_match = [run, run.saturating_sub(1)]
+            .into_iter()
+            .find_map(|n| Some((word_is(&self.unread_text[..n])?, n)));
         let (number, length) = name_match.ok_or(TimeFault::Form)?;
-        self.rest = &self.rest[length..];
+        self.unread_text = &self.unread_text[length..];
         Ok(number)
     }
 
@@ -379,8 +383,8 @@ impl TimeCursor<'_> {
         let words: [(&[u8], bool); 6] =
             [(b"A.M.", false), (b"P.M.", true), (b"AM", false), (b"PM", true), (b"A", false), (b"P", true)];
         for (word, is_afternoon) in words {
-            if self.rest.get(..word.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(word)) {
-                self.rest = &self.rest[word.len()..];
+            if self.unread_text.get(..word.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(word)) {
+                self.unread_text = &self.unread_text[word.len()..];
                 return Ok(is_afternoon);
             }
         }
@@ -388,8 +392,8 @@ impl TimeCursor<'_> {
     }
 
     fn offset(&mut self) -> Result<i32, TimeFault> {
-        let (seconds, length) = read_offset(self.rest).ok_or(TimeFault::Form)??;
-        self.rest = &self.rest[length..];
+        let (seconds, length) = read_offset(self.unread_text).ok_or(TimeFault::Form)??;
+        self.unread_text = &self.unread_text[length..];
         Ok(seconds)
     }
 }

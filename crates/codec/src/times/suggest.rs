@@ -48,7 +48,7 @@ pub fn forms_that_read(value: &str) -> Vec<SuggestedForm> {
         .chain(CLOCKS.map(|form| (form.to_owned(), TimeFormKind::Time)));
     let mut suggested = Vec::<SuggestedForm>::new();
     for (form, kind) in kinds {
-        let Some(suggestion) = suggest(form, kind, value) else { continue };
+        let Some(suggestion) = suggest_form(form, kind, value) else { continue };
         // Another way to write the same adds nothing.
         if suggested.iter().all(|before| before.meaning != suggestion.meaning) {
             suggested.push(suggestion);
@@ -57,23 +57,23 @@ pub fn forms_that_read(value: &str) -> Vec<SuggestedForm> {
     suggested
 }
 
-fn suggest(form: String, kind: TimeFormKind, value: &str) -> Option<SuggestedForm> {
+fn suggest_form(form: String, kind: TimeFormKind, value: &str) -> Option<SuggestedForm> {
     let parsed =
         TimeForm::parse(std::slice::from_ref(&form), kind, TimeFormOptions { pivot: Some(1970) }).ok()?;
-    let read = parsed.read(value.as_bytes()).ok()?;
-    let year = i64::from(read.days) / 365 + 1970;
+    let date_and_time = parsed.read(value.as_bytes()).ok()?;
+    let year = i64::from(date_and_time.days) / 365 + 1970;
     // A count in a unit in which it is no time of our age.
     if form.starts_with('@') && !(1990..2100).contains(&year) {
         return None;
     }
-    let seconds = read.nanos / 1_000_000_000;
+    let seconds = date_and_time.nanos / 1_000_000_000;
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     let clock = format!("{hour:02}:{minute:02}:{second:02}");
-    let fraction = match read.nanos % 1_000_000_000 {
+    let fraction = match date_and_time.nanos % 1_000_000_000 {
         0 => String::new(),
         nanos => format!(".{nanos:09}").trim_end_matches('0').to_owned(),
     };
-    let offset = match read.offset {
+    let offset = match date_and_time.offset {
         None => String::new(),
         Some(0) => "Z".to_owned(),
         Some(east) => {
@@ -81,7 +81,7 @@ fn suggest(form: String, kind: TimeFormKind, value: &str) -> Option<SuggestedFor
             format!("{sign}{:02}:{:02}", east / 3600, east / 60 % 60)
         }
     };
-    let (year, month, day) = civil_from_days(read.days.into());
+    let (year, month, day) = civil_from_days(date_and_time.days.into());
     let day = format!("{year:04}-{month:02}-{day:02}");
     let meaning = match kind {
         TimeFormKind::Date => day,

@@ -71,7 +71,7 @@ pub struct CachedTimeZone {
     day: Option<(i32, i64)>,
     ambiguous: AmbiguousTimes,
     /// For [`AmbiguousTimes::ByOrder`]: the last time of a day on which clocks change.
-    last: Option<OrderedTime>,
+    last_ordered: Option<OrderedTime>,
 }
 
 /// A local time of a source whose order counts.
@@ -88,8 +88,12 @@ struct OrderedTime {
 impl CachedTimeZone {
     /// Looks up a zone by its name in the IANA database.
     pub fn by_name(name: &str) -> Result<Self, String> {
-        let cache_zone =
-            |zone| CachedTimeZone { zone, day: None, ambiguous: AmbiguousTimes::default(), last: None };
+        let cache_zone = |zone| CachedTimeZone {
+            zone,
+            day: None,
+            ambiguous: AmbiguousTimes::default(),
+            last_ordered: None,
+        };
         if name == "UTC" {
             return Ok(cache_zone(TimeZone::UTC));
         }
@@ -117,7 +121,7 @@ impl CachedTimeZone {
 
     /// Begins a source: forgets the order of the times in the previous source.
     pub fn begin_source(&mut self) {
-        (self.day, self.last) = (None, None);
+        (self.day, self.last_ordered) = (None, None);
     }
 
     /// Takes over the order of times that equal zones in `before` had noted.
@@ -129,7 +133,7 @@ impl CachedTimeZone {
             zones
                 .iter_mut()
                 .zip(before)
-                .for_each(|(zone, before)| (zone.day, zone.last) = (before.day, before.last));
+                .for_each(|(zone, before)| (zone.day, zone.last_ordered) = (before.day, before.last_ordered));
         }
     }
 
@@ -148,7 +152,7 @@ impl CachedTimeZone {
         let local = i64::from(days) * DAY_NANOS + nanos;
         match self.day {
             Some((day, offset)) if day == days => local.checked_sub(offset).ok_or(LocalTimeFault::Range),
-            _ => self.slow(days, local),
+            _ => self.look_up_offset(days, local),
         }
     }
 
@@ -162,13 +166,13 @@ impl CachedTimeZone {
     }
 
     #[cold]
-    fn slow(&mut self, days: i32, local: i64) -> Result<i64, LocalTimeFault> {
-        let before = self.day;
+    fn look_up_offset(&mut self, days: i32, local: i64) -> Result<i64, LocalTimeFault> {
+        let cached_day = self.day;
         self.cache_day(days);
-        let utc = self.moment(local, before)?;
+        let utc = self.resolve_local(local, cached_day)?;
         if self.day.is_some_and(|(day, _)| day == days) {
             // Whatever day comes next, this one was before it.
-            self.last = None;
+            self.last_ordered = None;
         }
         Ok(utc)
     }
@@ -176,20 +180,20 @@ impl CachedTimeZone {
     /// Keeps the offset of a day that has only one.
     fn cache_day(&mut self, days: i32) -> Option<()> {
         let midnight = i64::from(days) * DAY_NANOS;
-        let (first, _) = self.offsets(midnight).ok()??;
-        let start = jiff::Timestamp::from_nanosecond(i128::from(midnight - first)).ok()?;
-        let change = self.zone.following(start).next();
-        let end = i128::from(midnight - first) + i128::from(DAY_NANOS);
-        if change.is_none_or(|t| t.timestamp().as_nanosecond() > end) {
+        let (first, _) = self.local_offsets(midnight).ok()??;
+        let transition = jiff::Timestamp::from_nanosecond(i128::from(midnight - first)).ok()?;
+        let change = self.zone.following(transition).next();
+        let second_of_day_end = i128::from(midnight - first) + i128::from(DAY_NANOS);
+        if change.is_none_or(|t| t.timestamp().as_nanosecond() > second_of_day_end) {
             self.day = Some((days, first));
         }
         Some(())
     }
 
     /// Converts a local time to UTC; `before` is the last day with one offset.
-    fn moment(&mut self, local: i64, before: Option<(i32, i64)>) -> Result<i64, LocalTimeFault> {
+    fn resolve_local(&mut self, local: i64, before: Option<(i32, i64)>) -> Result<i64, LocalTimeFault> {
         let to_utc = |offset: i64| local.checked_sub(offset).ok_or(LocalTimeFault::Range);
-        let offsets = self.offsets(local).map_err(|()| LocalTimeFault::Range)?;
+        let offsets = self.local_offsets(local).map_err(|()| LocalTimeFault::Range)?;
         let (utc, is_second, is_ambiguous) = match (offsets, self.ambiguous) {
             (Some((only, None)), _) => (to_utc(only)?, false, false),
             (Some((_, Some(_))), AmbiguousTimes::Refuse) => return Err(LocalTimeFault::Twice),
@@ -200,33 +204,33 @@ impl CachedTimeZone {
                 let is_second = self.is_second(local, first, before)?;
                 (if is_second { second } else { first }, is_second, true)
             }
-            (None, choice) => return self.skipped(local, choice),
+            (None, choice) => return self.resolve_skipped(local, choice),
         };
         if self.ambiguous == AmbiguousTimes::ByOrder {
-            self.last = Some(OrderedTime { local, utc, is_second, is_ambiguous });
+            self.last_ordered = Some(OrderedTime { local, utc, is_second, is_ambiguous });
         }
         Ok(utc)
     }
 
     /// Returns whether the later of two moments is meant, by the previous time in the source.
     fn is_second(&self, local: i64, first: i64, before: Option<(i32, i64)>) -> Result<bool, LocalTimeFault> {
-        let Some(last) = self.last else {
+        let Some(cached_span) = self.last_ordered else {
             let earlier = before.is_some_and(|(day, _)| i64::from(day) * DAY_NANOS < local);
             return if earlier { Ok(false) } else { Err(LocalTimeFault::TwiceUnordered) };
         };
         // The two moments of one local time are hours apart; a time of another change is months away.
-        let same_change = last.is_ambiguous && (local - last.local).abs() < DAY_NANOS;
-        match (same_change, last.is_second) {
-            (true, false) => Ok(local < last.local),
-            (true, true) if local >= last.local => Ok(true),
-            (false, _) if last.utc < first => Ok(false),
+        let same_change = cached_span.is_ambiguous && (local - cached_span.local).abs() < DAY_NANOS;
+        match (same_change, cached_span.is_second) {
+            (true, false) => Ok(local < cached_span.local),
+            (true, true) if local >= cached_span.local => Ok(true),
+            (false, _) if cached_span.utc < first => Ok(false),
             // Back from behind the change, or back a second time: this source is in no order.
             _ => Err(LocalTimeFault::TwiceUnordered),
         }
     }
 
     /// Converts a skipped local time with the offset after the change, or with the offset before it.
-    fn skipped(&self, local: i64, choice: AmbiguousTimes) -> Result<i64, LocalTimeFault> {
+    fn resolve_skipped(&self, local: i64, choice: AmbiguousTimes) -> Result<i64, LocalTimeFault> {
         let civil = civil_of(local).ok_or(LocalTimeFault::Range)?;
         let AmbiguousOffset::Gap { before, after } = self.zone.to_ambiguous_timestamp(civil).offset() else {
             return Err(LocalTimeFault::Range);
@@ -241,7 +245,7 @@ impl CachedTimeZone {
 
     /// Returns the offset of a local time, and the offset after the change if the time occurs twice. Returns `None`
     /// if it never occurs.
-    fn offsets(&self, local: i64) -> Result<Option<(i64, Option<i64>)>, ()> {
+    fn local_offsets(&self, local: i64) -> Result<Option<(i64, Option<i64>)>, ()> {
         let civil = civil_of(local).ok_or(())?;
         Ok(match self.zone.to_ambiguous_timestamp(civil).offset() {
             AmbiguousOffset::Unambiguous { offset } => Some((nanos_of(offset), None)),

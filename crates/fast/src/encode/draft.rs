@@ -125,13 +125,13 @@ pub struct MessageDraft {
     pub(super) texts: Vec<u8>,
     pub(super) template: u32,
     /// The place of the last begun frame of each kind.
-    open: Vec<u32>,
+    open_frames: Vec<u32>,
 }
 
 impl MessageDraft {
     pub(super) fn new(plan: Arc<EncodePlan>, template: u32) -> Self {
-        let open = vec![NONE; plan.frames.len()];
-        let mut draft = MessageDraft { plan, cells: Vec::new(), texts: Vec::new(), template, open };
+        let open_frames = vec![NONE; plan.frames.len()];
+        let mut draft = MessageDraft { plan, cells: Vec::new(), texts: Vec::new(), template, open_frames };
         draft.begin(template as usize);
         draft
     }
@@ -140,7 +140,7 @@ impl MessageDraft {
     pub fn begin(&mut self, template: usize) {
         self.cells.clear();
         self.texts.clear();
-        self.open.fill(NONE);
+        self.open_frames.fill(NONE);
         self.template = template as u32;
         self.frame(self.plan.templates[template].frame);
     }
@@ -222,7 +222,7 @@ impl MessageDraft {
     /// Values go here again.
     pub fn reopen(&mut self, frame_ref: DraftFrameRef) {
         self.close_inside(frame_ref.frame);
-        self.open[frame_ref.frame as usize] = frame_ref.first_cell;
+        self.open_frames[frame_ref.frame as usize] = frame_ref.first_cell;
     }
 
     /// Returns the frame of the message itself.
@@ -238,20 +238,20 @@ impl MessageDraft {
         let cells = self.plan.frames[frame as usize].cells as usize;
         self.cells.resize(first_cell as usize + cells, DraftCell::ABSENT);
         self.close_inside(frame);
-        self.open[frame as usize] = first_cell;
+        self.open_frames[frame as usize] = first_cell;
         first_cell
     }
 
     /// Closes the elements of all sequences inside: no element of them has begun yet.
     #[inline]
     fn close_inside(&mut self, frame: u32) {
-        let inside = frame as usize + 1..self.plan.frames[frame as usize].end as usize;
-        self.open[inside].fill(NONE);
+        let inner_frames = frame as usize + 1..self.plan.frames[frame as usize].frames_end as usize;
+        self.open_frames[inner_frames].fill(NONE);
     }
 
     #[inline]
     fn index(&self, frame: u32, cell: u32) -> usize {
-        let first_cell = self.open[frame as usize];
+        let first_cell = self.open_frames[frame as usize];
         assert!(first_cell != NONE, "a part of another template, or of a sequence without an element");
         (first_cell + cell) as usize
     }
@@ -289,8 +289,8 @@ impl MessageDraft {
 
     #[inline]
     fn text(&mut self, text: &[u8], tag: CellKind) -> DraftCell {
-        let from = self.texts.len() as u64;
+        let text_start = self.texts.len() as u64;
         self.texts.extend_from_slice(text);
-        DraftCell { bits: from << 32 | text.len() as u64, tag, ..DraftCell::ABSENT }
+        DraftCell { bits: text_start << 32 | text.len() as u64, tag, ..DraftCell::ABSENT }
     }
 }

@@ -81,7 +81,7 @@ impl Encoder {
     #[must_use]
     pub fn new(templates: Arc<Templates>) -> Self {
         let plan = Arc::new(EncodePlan::new(&templates));
-        let dictionaries = EncoderDictionaries::new(plan.slots);
+        let dictionaries = EncoderDictionaries::new(plan.slot_count);
         Self { templates, plan, neutral: false, dictionaries, template_id: None, reencode_draft: None }
     }
 
@@ -242,7 +242,7 @@ impl EncodePass<'_> {
             wire::unsigned(self.out, id.into());
             *self.template_id = Some(id);
         }
-        if template_plan.reset {
+        if template_plan.resets_dictionaries {
             self.dictionaries.empty();
         }
         self.run(block, frame, &mut map)?;

@@ -30,15 +30,15 @@ impl<'t> OperandValue<'t> {
 /// The previous values.
 #[derive(Debug, Clone)]
 pub(super) struct EncoderDictionaries {
-    slots: Vec<EncoderSlot>,
+    encoder_slots: Vec<EncoderSlot>,
     /// The texts of the slots whose value is a text.
     texts: Vec<Vec<u8>>,
     epoch: u32,
     /// The slots before this message, the first written first.
-    undo: Vec<(u32, EncoderSlot)>,
+    undo_slots: Vec<(u32, EncoderSlot)>,
     undo_texts: Vec<(u32, Vec<u8>)>,
     /// To be used again.
-    spare: Vec<Vec<u8>>,
+    spare_texts: Vec<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,12 +55,12 @@ impl EncoderDictionaries {
     pub fn new(slots: usize) -> Self {
         let nothing = EncoderSlot { bits: 0, epoch: 0, empty: true, exponent: 0, kind: WireType::UInt32 };
         Self {
-            slots: vec![nothing; slots],
+            encoder_slots: vec![nothing; slots],
             texts: vec![Vec::new(); slots],
             epoch: 1,
-            undo: Vec::new(),
+            undo_slots: Vec::new(),
             undo_texts: Vec::new(),
-            spare: Vec::new(),
+            spare_texts: Vec::new(),
         }
     }
 
@@ -72,10 +72,10 @@ impl EncoderDictionaries {
 
     /// Starts a message and returns the epoch that an undo restores.
     pub fn begin(&mut self) -> u32 {
-        self.undo.clear();
-        self.spare.extend(self.undo_texts.drain(..).map(|(_, text)| text));
+        self.undo_slots.clear();
+        self.spare_texts.extend(self.undo_texts.drain(..).map(|(_, text)| text));
         if self.epoch > u32::MAX / 2 {
-            for slot in &mut self.slots {
+            for slot in &mut self.encoder_slots {
                 slot.epoch = u32::from(slot.epoch == self.epoch);
             }
             self.epoch = 1;
@@ -85,33 +85,33 @@ impl EncoderDictionaries {
 
     #[cold]
     pub fn undo(&mut self, epoch: u32) {
-        while let Some((index, slot)) = self.undo.pop() {
-            self.slots[index as usize] = slot;
+        while let Some((index, slot)) = self.undo_slots.pop() {
+            self.encoder_slots[index as usize] = slot;
         }
         while let Some((index, text)) = self.undo_texts.pop() {
-            self.spare.push(std::mem::replace(&mut self.texts[index as usize], text));
+            self.spare_texts.push(std::mem::replace(&mut self.texts[index as usize], text));
         }
         self.epoch = epoch;
     }
 
     #[inline(always)]
     fn assign(&mut self, op: &EncodeOp, value: Option<OperandValue<'_>>) {
-        let slot = &mut self.slots[op.slot as usize];
-        self.undo.push((op.slot, *slot));
+        let slot = &mut self.encoder_slots[op.slot as usize];
+        self.undo_slots.push((op.slot, *slot));
         let OperandValue { bits, exponent, text } = value.unwrap_or(OperandValue::int(0));
         *slot = EncoderSlot { bits, epoch: self.epoch, empty: value.is_none(), exponent, kind: op.kind };
         if is_text(op.kind) {
-            let mut new = self.spare.pop().unwrap_or_default();
-            new.clear();
-            new.extend_from_slice(text);
-            let old = std::mem::replace(&mut self.texts[op.slot as usize], new);
-            self.undo_texts.push((op.slot, old));
+            let mut new_text = self.spare_texts.pop().unwrap_or_default();
+            new_text.clear();
+            new_text.extend_from_slice(text);
+            let old_text = std::mem::replace(&mut self.texts[op.slot as usize], new_text);
+            self.undo_texts.push((op.slot, old_text));
         }
     }
 
     /// Returns the stored value of the slot, which must be defined and not empty.
     fn stored(&self, op: &EncodeOp) -> OperandValue<'_> {
-        let slot = self.slots[op.slot as usize];
+        let slot = self.encoder_slots[op.slot as usize];
         let text: &[u8] = if is_text(op.kind) { &self.texts[op.slot as usize] } else { &[] };
         OperandValue { bits: slot.bits, exponent: slot.exponent, text }
     }
@@ -124,7 +124,7 @@ impl EncoderDictionaries {
         operand: Option<OperandValue<'_>>,
         initial: Option<OperandValue<'_>>,
     ) -> OmittedValue {
-        let slot = self.slots[op.slot as usize];
+        let slot = self.encoder_slots[op.slot as usize];
         if slot.epoch != self.epoch {
             let initially = operand == initial && (operand.is_some() || op.optional);
             return if initially { OmittedValue::Initial } else { OmittedValue::Wrong };
@@ -135,11 +135,11 @@ impl EncoderDictionaries {
         if slot.empty || slot.kind != op.kind {
             return OmittedValue::Wrong;
         }
-        let before = self.stored(op);
+        let previous_value = self.stored(op);
         let is_derivable = if op.code == OpCode::Increment {
-            operand.bits == op.kind.increment(before.bits)
+            operand.bits == op.kind.increment(previous_value.bits)
         } else {
-            before == operand
+            previous_value == operand
         };
         if is_derivable { OmittedValue::Before } else { OmittedValue::Wrong }
     }
@@ -150,7 +150,7 @@ impl EncoderDictionaries {
         op: &EncodeOp,
         initial: Option<OperandValue<'t>>,
     ) -> Result<OperandValue<'t>, MessageFaultCode> {
-        let slot = self.slots[op.slot as usize];
+        let slot = self.encoder_slots[op.slot as usize];
         let undefined = slot.epoch != self.epoch;
         match slot.empty {
             _ if undefined => Ok(initial.unwrap_or(OperandValue::int(0))),

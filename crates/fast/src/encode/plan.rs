@@ -51,7 +51,7 @@ pub(super) struct EncodeBlock {
 pub(super) struct DraftFrameLayout {
     pub cells: u32,
     /// The frames inside it are those from the next up to this.
-    pub end: u32,
+    pub frames_end: u32,
 }
 
 /// A group that may be absent. It is present if one of its fields is.
@@ -82,7 +82,7 @@ pub(super) struct EncodeInitialValue {
 pub(super) struct TemplatePlan {
     pub block: u32,
     pub frame: u32,
-    pub reset: bool,
+    pub resets_dictionaries: bool,
     /// The id by which messages name it.
     pub id: Option<u32>,
 }
@@ -97,7 +97,7 @@ pub(super) struct EncodePlan {
     pub infos: Vec<EncodePart>,
     pub initials: Vec<EncodeInitialValue>,
     /// The number of slots. The type of a previous value is the type of the op that wrote it last.
-    pub slots: usize,
+    pub slot_count: usize,
     pub templates: Vec<TemplatePlan>,
     /// The parts of each template by their paths, in order.
     pub parts: Vec<Vec<(String, TemplatePartRef)>>,
@@ -116,15 +116,16 @@ struct EncodeScope {
     template: usize,
     kind: Option<QualifiedName>,
     frame: u32,
-    group: u32,
+    group_index: u32,
     /// With a slash after each name.
-    path: String,
+    path_prefix: String,
 }
 
 impl EncodeScope {
     fn inside(&self, kind: Option<&QualifiedName>, name: &str) -> Self {
-        let path = if name.is_empty() { self.path.clone() } else { format!("{}{name}/", self.path) };
-        Self { kind: kind.or(self.kind.as_ref()).cloned(), path, ..self.clone() }
+        let path =
+            if name.is_empty() { self.path_prefix.clone() } else { format!("{}{name}/", self.path_prefix) };
+        Self { kind: kind.or(self.kind.as_ref()).cloned(), path_prefix: path, ..self.clone() }
     }
 }
 
@@ -139,15 +140,16 @@ impl EncodePlan {
         for (index, template) in templates.list().iter().enumerate() {
             let frame = compiler.frame();
             let kind = template.type_ref.clone();
-            let context = EncodeScope { template: index, kind, frame, group: NONE, path: String::new() };
+            let context =
+                EncodeScope { template: index, kind, frame, group_index: NONE, path_prefix: String::new() };
             let block = compiler.block(&template.body, &context);
             compiler.plan.blocks[block as usize].bits += 1;
             compiler.end(frame);
             let (reset, id) = (template.reset, template.id);
-            compiler.plan.templates.push(TemplatePlan { block, frame, reset, id });
+            compiler.plan.templates.push(TemplatePlan { block, frame, resets_dictionaries: reset, id });
             compiler.plan.parts.push(std::mem::take(&mut compiler.parts));
         }
-        compiler.plan.slots = compiler.slots.len();
+        compiler.plan.slot_count = compiler.slots.len();
         compiler.plan
     }
 }
@@ -155,12 +157,12 @@ impl EncodePlan {
 impl PlanCompiler<'_> {
     /// Adds a frame. The first cell of an element has the position of the next element.
     fn frame(&mut self) -> u32 {
-        self.plan.frames.push(DraftFrameLayout { cells: 1, end: 0 });
+        self.plan.frames.push(DraftFrameLayout { cells: 1, frames_end: 0 });
         self.plan.frames.len() as u32 - 1
     }
 
     fn end(&mut self, frame: u32) {
-        self.plan.frames[frame as usize].end = self.plan.frames.len() as u32;
+        self.plan.frames[frame as usize].frames_end = self.plan.frames.len() as u32;
     }
 
     fn cell(&mut self, context: &EncodeScope) -> u32 {
@@ -170,18 +172,18 @@ impl PlanCompiler<'_> {
     }
 
     fn part(&mut self, context: &EncodeScope, name: &str, part: TemplatePartRef) {
-        self.parts.push((format!("{}{name}", context.path), part));
+        self.parts.push((format!("{}{name}", context.path_prefix), part));
     }
 
     /// Plans a block. The ops of a body are adjacent; the blocks inside precede it.
     fn block(&mut self, body: &[Instruction], context: &EncodeScope) -> u32 {
         let mut ops = Vec::new();
         let bits = self.body(body, context, &mut ops);
-        let from = self.plan.ops.len() as u32;
+        let ops_start = self.plan.ops.len() as u32;
         self.plan.ops.extend_from_slice(&ops);
-        let to = self.plan.ops.len() as u32;
+        let ops_end = self.plan.ops.len() as u32;
         let variable = ops.iter().filter(|op| !op.is_known()).count() as u32;
-        self.plan.blocks.push(EncodeBlock { from, to, bits, ops: variable });
+        self.plan.blocks.push(EncodeBlock { from: ops_start, to: ops_end, bits, ops: variable });
         self.plan.blocks.len() as u32 - 1
     }
 
@@ -194,14 +196,14 @@ impl PlanCompiler<'_> {
                 Instruction::Group(group) => {
                     let cell = self.cell(context);
                     let name = &group.name;
-                    let mut inside = context.inside(group.type_ref.as_ref(), &name.local);
+                    let mut inner_context = context.inside(group.type_ref.as_ref(), &name.local);
                     if group.optional {
-                        self.plan.groups.push(GroupCell { cell, parent: context.group });
-                        inside.group = self.plan.groups.len() as u32 - 1;
+                        self.plan.groups.push(GroupCell { cell, parent: context.group_index });
+                        inner_context.group_index = self.plan.groups.len() as u32 - 1;
                     }
-                    let group_ref = GroupRef { frame: context.frame, group: inside.group };
+                    let group_ref = GroupRef { frame: context.frame, group: inner_context.group_index };
                     self.part(context, &name.local, TemplatePartRef::Group(group_ref));
-                    let block = self.block(&group.body, &inside);
+                    let block = self.block(&group.body, &inner_context);
                     let info = self.info(context, name, None);
                     let optional = group.optional;
                     ops.push(EncodeOp { optional, block, info, cell, ..EncodeOp::from_code(OpCode::Group) });
@@ -210,15 +212,20 @@ impl PlanCompiler<'_> {
                 Instruction::Sequence(sequence) => {
                     let cell = self.cell(context);
                     let name = &sequence.name;
-                    let mut inside = context.inside(sequence.type_ref.as_ref(), &name.local);
-                    let bits = self.field(&sequence.length, &inside, OpRole::Length, cell, ops);
-                    (inside.frame, inside.group) = (self.frame(), NONE);
-                    let (element, optional) = (inside.frame, sequence.optional);
-                    let sequence_ref =
-                        SequenceRef { frame: context.frame, cell, group: context.group, element, optional };
+                    let mut inner_context = context.inside(sequence.type_ref.as_ref(), &name.local);
+                    let bits = self.field(&sequence.length, &inner_context, OpRole::Length, cell, ops);
+                    (inner_context.frame, inner_context.group_index) = (self.frame(), NONE);
+                    let (element, optional) = (inner_context.frame, sequence.optional);
+                    let sequence_ref = SequenceRef {
+                        frame: context.frame,
+                        cell,
+                        group: context.group_index,
+                        element,
+                        optional,
+                    };
                     self.part(context, &name.local, TemplatePartRef::Sequence(sequence_ref));
-                    let block = self.block(&sequence.body, &inside);
-                    self.end(inside.frame);
+                    let block = self.block(&sequence.body, &inner_context);
+                    self.end(inner_context.frame);
                     let info = self.info(context, name, None);
                     ops.push(EncodeOp {
                         block,
@@ -237,13 +244,14 @@ impl PlanCompiler<'_> {
                 Instruction::Static(_, Some(index)) => {
                     let templates = self.templates;
                     let template = &templates.list()[*index];
-                    let mut inside = context.inside(template.type_ref.as_ref(), "");
-                    inside.template = *index;
-                    self.body(&template.body, &inside, ops)
+                    let mut inner_context = context.inside(template.type_ref.as_ref(), "");
+                    inner_context.template = *index;
+                    self.body(&template.body, &inner_context, ops)
                 }
                 Instruction::Dynamic => {
                     let cell = self.cell(context);
-                    let dynamic_ref = DynamicTemplateRef { frame: context.frame, cell, group: context.group };
+                    let dynamic_ref =
+                        DynamicTemplateRef { frame: context.frame, cell, group: context.group_index };
                     self.part(context, "", TemplatePartRef::Reference(dynamic_ref));
                     let info = self.info(context, &QualifiedName::default(), None);
                     ops.push(EncodeOp { cell, info, ..EncodeOp::from_code(OpCode::Dynamic) });
@@ -260,7 +268,7 @@ impl PlanCompiler<'_> {
             FieldEncoding::Plain(kind, _) => kind,
             FieldEncoding::Split(..) => WireType::Decimal,
         };
-        let (frame, group, optional) = (context.frame, context.group, field.optional);
+        let (frame, group, optional) = (context.frame, context.group_index, field.optional);
         self.part(
             context,
             &field.name.local,

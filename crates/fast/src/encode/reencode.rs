@@ -21,13 +21,14 @@ pub(super) fn fill_draft(
 ) -> Result<(), MessageFault> {
     draft.begin(message.template);
     let plan = draft.plan.clone();
-    let mut copy = MessageCopier { plan: &plan, draft, message, next: 0, info: NONE };
+    let mut copy = MessageCopier { plan: &plan, draft, message, next_entry: 0, last_info: NONE };
     let block = plan.templates[message.template].block;
-    let outcome = copy.block(block, 0).and_then(|()| (copy.next == message.entries.len()).then_some(()));
+    let outcome =
+        copy.block(block, 0).and_then(|()| (copy.next_entry == message.entries.len()).then_some(()));
     outcome.ok_or_else(|| MessageFault {
         code: MessageFaultCode::Missing,
         template: templates.list()[message.template].name.local.clone(),
-        field: plan.infos.get(copy.info as usize).map_or(String::new(), |info| info.name.local.clone()),
+        field: plan.infos.get(copy.last_info as usize).map_or(String::new(), |info| info.name.local.clone()),
         offset: 0,
     })
 }
@@ -37,16 +38,16 @@ struct MessageCopier<'c, 'm> {
     draft: &'c mut MessageDraft,
     message: &'c Message<'m>,
     /// The next of its entries.
-    next: usize,
+    next_entry: usize,
     /// The part that was looked for last.
-    info: u32,
+    last_info: u32,
 }
 
 impl<'m> MessageCopier<'_, 'm> {
     fn block(&mut self, block: u32, frame: u32) -> Option<()> {
         let block = self.plan.blocks[block as usize];
         for op in &self.plan.ops[block.from as usize..block.to as usize] {
-            self.info = op.info;
+            self.last_info = op.info;
             let index = (frame + op.cell) as usize;
             match op.code {
                 OpCode::Missing => return None,
@@ -80,7 +81,7 @@ impl<'m> MessageCopier<'_, 'm> {
                         tag: CellKind::There,
                     };
                     self.block(template_plan.block, first_cell)?;
-                    self.info = op.info;
+                    self.last_info = op.info;
                     self.end(op)?;
                 }
                 // Both are of what is after them.
@@ -103,9 +104,9 @@ impl<'m> MessageCopier<'_, 'm> {
         op: &EncodeOp,
         is_kind: impl Fn(DecodedEntryKind) -> bool,
     ) -> Option<&'m DecodedEntry> {
-        let entry = self.message.entries.get(self.next)?;
+        let entry = self.message.entries.get(self.next_entry)?;
         let is_match = entry.info() == op.info && is_kind(entry.form());
-        self.next += usize::from(is_match);
+        self.next_entry += usize::from(is_match);
         is_match.then_some(entry)
     }
 

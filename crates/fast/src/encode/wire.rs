@@ -93,8 +93,8 @@ pub(super) fn ascii(out: &mut Vec<u8>, text: &[u8], nullable: bool) {
         out.extend_from_slice(&[0, 0][usize::from(!nullable)..]);
     }
     out.extend_from_slice(text);
-    if let Some(last) = out.last_mut() {
-        *last |= 0x80;
+    if let Some(last_byte) = out.last_mut() {
+        *last_byte |= 0x80;
     }
 }
 
@@ -108,52 +108,52 @@ pub(super) fn vector(out: &mut Vec<u8>, bytes: &[u8], nullable: bool) {
 /// A presence map that is being written. It holds the greatest possible number of bytes, which are zero so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PresenceMapWriter {
-    from: usize,
+    map_start: usize,
     /// After the last that is reserved.
-    to: usize,
+    map_end: usize,
     /// Place of the next bit.
     byte: usize,
-    bit: u8,
+    next_bit: u8,
 }
 
 impl PresenceMapWriter {
     /// The writer of a block without a presence map. It accepts bits and writes nothing.
-    pub const NONE: Self = PresenceMapWriter { from: 0, to: 0, byte: 0, bit: 0x40 };
+    pub const NONE: Self = PresenceMapWriter { map_start: 0, map_end: 0, byte: 0, next_bit: 0x40 };
 
     #[inline(always)]
     pub fn begin(out: &mut Vec<u8>, bits: u32) -> Self {
-        let from = out.len();
+        let group_start = out.len();
         if bits <= 7 {
             out.push(0);
         } else {
-            out.resize(from + (bits as usize).div_ceil(7), 0);
+            out.resize(group_start + (bits as usize).div_ceil(7), 0);
         }
-        PresenceMapWriter { from, to: out.len(), byte: from, bit: 0x40 }
+        PresenceMapWriter { map_start: group_start, map_end: out.len(), byte: group_start, next_bit: 0x40 }
     }
 
     #[inline(always)]
     pub fn push_bit(&mut self, out: &mut [u8], bit: bool) {
         if bit {
-            out[self.byte] |= self.bit;
+            out[self.byte] |= self.next_bit;
         }
-        self.bit >>= 1;
-        if self.bit == 0 {
-            (self.bit, self.byte) = (0x40, self.byte + 1);
+        self.next_bit >>= 1;
+        if self.next_bit == 0 {
+            (self.next_bit, self.byte) = (0x40, self.byte + 1);
         }
     }
 
     /// Ends the presence map: sets the stop bit and removes trailing bytes without a set bit.
     #[inline(always)]
     pub fn end(self, out: &mut Vec<u8>) {
-        let mut last = self.to - 1;
-        while last > self.from && out[last] == 0 {
-            last -= 1;
+        let mut last_group = self.map_end - 1;
+        while last_group > self.map_start && out[last_group] == 0 {
+            last_group -= 1;
         }
-        out[last] |= 0x80;
-        if last + 1 < self.to {
-            let end = out.len();
-            out.copy_within(self.to..end, last + 1);
-            out.truncate(end - (self.to - last - 1));
+        out[last_group] |= 0x80;
+        if last_group + 1 < self.map_end {
+            let value_end = out.len();
+            out.copy_within(self.map_end..value_end, last_group + 1);
+            out.truncate(value_end - (self.map_end - last_group - 1));
         }
     }
 }

@@ -51,22 +51,22 @@ pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: 
     cursor: BytePtr,
 ) -> (IntOutcome, BytePtr) {
     // SAFETY: `cursor` has ten bytes, by the contract.
-    let first = unsafe { *cursor };
+    let first_byte = unsafe { *cursor };
     // SAFETY: one is the first.
-    let next = unsafe { cursor.add(1) };
-    if L != MORE && first >= 0x80 {
+    let next_cursor = unsafe { cursor.add(1) };
+    if L != MORE && first_byte >= 0x80 {
         if is_signed(K) {
-            let value = i64::from((first << 1) as i8 >> 1);
+            let value = i64::from((first_byte << 1) as i8 >> 1);
             if N && value == 0 {
-                return (IntOutcome::Null, next);
+                return (IntOutcome::Null, next_cursor);
             }
-            return (IntOutcome::Value((value - i64::from(N && value > 0)) as u64), next);
+            return (IntOutcome::Value((value - i64::from(N && value > 0)) as u64), next_cursor);
         }
-        let value = u64::from(first & 0x7f);
+        let value = u64::from(first_byte & 0x7f);
         if N && value == 0 {
-            return (IntOutcome::Null, next);
+            return (IntOutcome::Null, next_cursor);
         }
-        return (IntOutcome::Value(value - u64::from(N)), next);
+        return (IntOutcome::Value(value - u64::from(N)), next_cursor);
     }
     if L == HOT {
         return (IntOutcome::More, cursor);
@@ -85,7 +85,7 @@ pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: 
     // The last bit of the first stop bit's byte; the bytes before it.
     let (last, before) = (stops.trailing_zeros(), stops.trailing_zeros() >> 3);
     // SAFETY: `cursor` has ten bytes, by the contract; it is the eighth byte at most.
-    let next = unsafe { cursor.add(before as usize + 1) };
+    let next_cursor = unsafe { cursor.add(before as usize + 1) };
     if is_signed(K) {
         // All eight bytes, with the first byte highest; the sign is the sign of the first byte.
         let high = (groups::<BMI2>(word.swap_bytes()) << 8) as i64;
@@ -99,9 +99,9 @@ pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: 
         if K == I32 && i64::from(value as i32) != value {
             return (IntOutcome::Other, cursor);
         }
-        return (IntOutcome::Value(value as u64), next);
+        return (IntOutcome::Value(value as u64), next_cursor);
     }
-    if first == 0 {
+    if first_byte == 0 {
         return (IntOutcome::Other, cursor);
     }
     let value = groups::<BMI2>(word.swap_bytes() >> (last ^ 63));
@@ -109,7 +109,7 @@ pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: 
     if K == U32 && value >> 32 != 0 {
         return (IntOutcome::Other, cursor);
     }
-    (IntOutcome::Value(value), next)
+    (IntOutcome::Value(value), next_cursor)
 }
 
 /// Skips an integer that is not selected. It finds the same faults as [`int`] does: an integer that may be too large is
@@ -135,9 +135,9 @@ pub(super) unsafe fn skip_int<const K: u8, const N: bool, const BMI2: bool, cons
     }
     // SAFETY: `cursor` has ten bytes, by the contract.
     let word = unsafe { read_word(cursor) };
-    let before = (word & STOPS).trailing_zeros() >> 3;
+    let bytes_before_stop = (word & STOPS).trailing_zeros() >> 3;
     // Any value of four bytes fits into 32 bits, and any value of eight bytes fits into 64 bits.
-    if before > if K == I32 || K == U32 { 3 } else { 7 } {
+    if bytes_before_stop > if K == I32 || K == U32 { 3 } else { 7 } {
         return (IntOutcome::More, cursor);
     }
     let signs = word & 0x407f;
@@ -145,7 +145,7 @@ pub(super) unsafe fn skip_int<const K: u8, const N: bool, const BMI2: bool, cons
         return (IntOutcome::Other, cursor);
     }
     // SAFETY: `cursor` has ten bytes, by the contract; it is the eighth byte at most.
-    (IntOutcome::Value(0), unsafe { cursor.add(before as usize + 1) })
+    (IntOutcome::Value(0), unsafe { cursor.add(bytes_before_stop as usize + 1) })
 }
 
 /// Reads an integer of nine bytes, such as a time in nanoseconds.
@@ -160,8 +160,8 @@ unsafe fn nine_byte_int<const K: u8, const N: bool, const BMI2: bool>(
     // SAFETY: `cursor` has nine bytes, by the contract.
     let (ninth, next) = unsafe { (*cursor.add(8), cursor.add(9)) };
     let high = groups::<BMI2>(word.swap_bytes());
-    let first = word as u8;
-    let overlong = if is_signed(K) { (((high << 8) as i64 >> 56) + 1) as u8 <= 1 } else { first == 0 };
+    let first_byte = word as u8;
+    let overlong = if is_signed(K) { (((high << 8) as i64 >> 56) + 1) as u8 <= 1 } else { first_byte == 0 };
     if ninth < 0x80 || overlong {
         return (IntOutcome::Other, cursor);
     }
@@ -533,8 +533,8 @@ unsafe fn delta_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, 
             I32 | U32 => {
                 // The difference has up to 33 bits, or 63 in nine bytes.
                 let sum = (slot.bits as i64).wrapping_add(difference);
-                let fits = if K == I32 { i64::from(sum as i32) == sum } else { (sum as u64) >> 32 == 0 };
-                (sum as u64, fits)
+                let fits_type = if K == I32 { i64::from(sum as i32) == sum } else { (sum as u64) >> 32 == 0 };
+                (sum as u64, fits_type)
             }
             I64 => {
                 let (sum, has_overflow) = (slot.bits as i64).overflowing_add(difference);

@@ -58,23 +58,23 @@ pub(super) unsafe fn decode(
     // SAFETY: the workspace keeps its program, and nothing below gives it another.
     let entries = unsafe { &(*program).entries };
     let message = buffer.get(range)?;
-    let start = message.as_ptr();
+    let message_start = message.as_ptr();
     // SAFETY: inside the message.
-    let end = unsafe { start.add(message.len().min(steps.bytes_max)) };
+    let message_end = unsafe { message_start.add(message.len().min(steps.bytes_max)) };
     // Before the first byte if fewer bytes follow: a copy is then made at once.
-    let last = buffer.as_ptr_range().end;
-    let check = end.min(last.with_addr(last.addr().saturating_sub(SLACK)));
+    let buffer_end = buffer.as_ptr_range().end;
+    let check = message_end.min(buffer_end.with_addr(buffer_end.addr().saturating_sub(SLACK)));
     let workspace: *mut DecodeWorkspace = workspace;
     // SAFETY: the slots begin with room for a state. The workspace is ours and outlives it, and so does the program; the buffer
     // is the caller's; at the first place the check is as the module says.
     unsafe {
-        let state = (*workspace).slots.as_mut_ptr().cast::<EngineState>();
+        let state = (*workspace).dictionary_slots.as_mut_ptr().cast::<EngineState>();
         (*state).check = check;
-        (*state).end = end;
-        (*state).base = start.addr();
+        (*state).end = message_end;
+        (*state).base = message_start.addr();
         (*state).paused = std::ptr::null();
         (*state).workspace = workspace;
-        message_at(state, workspace, steps, entries, start)
+        message_at(state, workspace, steps, entries, message_start)
     }
 }
 
@@ -108,15 +108,16 @@ unsafe fn message_at(
         } else {
             ((*workspace).template_id?, cursor)
         };
-        let start = steps.start(id)?;
-        begin(&mut *workspace, entries, &steps.pieces, start);
+        let entry_point = steps.start(id)?;
+        begin(&mut *workspace, entries, &steps.shared_areas, entry_point);
         let out = (*state).borrow_of(&mut *workspace, 0);
-        let cursor = parts::run(state, steps.steps.as_ptr().add(start.first as usize), cursor, map, out);
+        let cursor =
+            parts::run(state, steps.steps.as_ptr().add(entry_point.first as usize), cursor, map, out);
         if cursor.is_null() || cursor > (*state).end {
             return None;
         }
         (*state).give_back_to(&mut *workspace);
-        Some((start.template, cursor.addr().wrapping_sub((*state).base)))
+        Some((entry_point.template, cursor.addr().wrapping_sub((*state).base)))
     }
 }
 
@@ -131,18 +132,18 @@ unsafe fn begin(
     pieces: &[SharedArea],
     start: &steps::TemplateEntryPoint,
 ) {
-    let before = workspace.epoch;
+    let old_epoch = workspace.epoch;
     workspace.current_template = start.template;
-    if start.reset {
+    if start.resets_dictionaries {
         workspace.empty();
     }
     // SAFETY: the pieces are of the program's entries, and so are within the slots of the workspace.
     unsafe {
         match start.shares {
             TemplateSlotRanges::None => {}
-            TemplateSlotRanges::One(piece) => fill(workspace, entries, before, piece),
+            TemplateSlotRanges::One(piece) => fill(workspace, entries, old_epoch, piece),
             TemplateSlotRanges::Several { from, to } => {
-                begin_several(workspace, entries, before, &pieces[from as usize..to as usize]);
+                begin_several(workspace, entries, old_epoch, &pieces[from as usize..to as usize]);
             }
         }
     }
@@ -171,23 +172,23 @@ unsafe fn begin_several(
 /// The caller must uphold the contract of [`begin`]. `piece` must be one of the program's shares.
 #[inline(always)]
 unsafe fn fill(workspace: &mut DecodeWorkspace, entries: &DictionaryLayout, before: u32, piece: SharedArea) {
-    let SharedArea { share, from, slots } = piece;
+    let SharedArea { share, from, slot_count: slots } = piece;
     let (share, from, slots) = (share as usize, from as usize, slots as usize);
     // SAFETY: a share is a range of the program's entries, and the workspace's vectors have one for each of these.
     unsafe {
-        let filled = workspace.filled.get_unchecked_mut(share);
-        *workspace.saved_filled.get_unchecked_mut(share) = *filled;
-        let places = workspace.slots.as_mut_ptr().add(from);
+        let share_epoch = workspace.share_epochs.get_unchecked_mut(share);
+        *workspace.saved_filled.get_unchecked_mut(share) = *share_epoch;
+        let places = workspace.dictionary_slots.as_mut_ptr().add(from);
         let saved = workspace.saved.as_mut_ptr().add(from);
-        if *filled == workspace.epoch {
+        if *share_epoch == workspace.epoch {
             std::ptr::copy_nonoverlapping(places, saved, slots);
             return;
         }
         // A template that empties the entries, after a template that did not.
-        if *filled == before {
+        if *share_epoch == before {
             std::ptr::copy_nonoverlapping(places, saved, slots);
         }
-        *filled = workspace.epoch;
+        *share_epoch = workspace.epoch;
         std::ptr::copy_nonoverlapping(entries.empty.as_ptr().add(from), places, slots);
     }
 }

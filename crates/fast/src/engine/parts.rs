@@ -14,13 +14,13 @@ use crate::exact;
 pub(super) unsafe fn map(cursor: BytePtr) -> Option<(u64, BytePtr)> {
     // SAFETY: `cursor` has eight bytes, by the contract.
     unsafe {
-        let first = *cursor;
-        if first >= 0x80 {
-            return Some((u64::from(first) << 57, cursor.add(1)));
+        let first_byte = *cursor;
+        if first_byte >= 0x80 {
+            return Some((u64::from(first_byte) << 57, cursor.add(1)));
         }
         let second = *cursor.add(1);
         if second > 0x80 {
-            return Some((u64::from(first) << 57 | u64::from(second & 0x7f) << 50, cursor.add(2)));
+            return Some((u64::from(first_byte) << 57 | u64::from(second & 0x7f) << 50, cursor.add(2)));
         }
         long_map(cursor)
     }
@@ -282,14 +282,14 @@ pub(super) unsafe fn sequence(
         let (elements, advance, element) = ((*state).length, (*step).advance, (*step).initial);
         *out = DecodedEntry { bits: elements, meta: (*step).meta };
         let (mut cursor, mut out) = (cursor, out.byte_add(advance));
-        let inside = inside(step);
+        let inner_steps = inside(step);
         for _ in 0..elements {
             // Between elements there is always room for one entry, as a run has some to spare.
             *out = DecodedEntry { bits: 0, meta: element };
-            let before = cursor;
-            cursor = enter(state, inside, cursor, out.byte_add(advance));
+            let cursor_before = cursor;
+            cursor = enter(state, inner_steps, cursor, out.byte_add(advance));
             // Elements without a byte are for the exact engine to count.
-            if cursor.is_null() || cursor == before {
+            if cursor.is_null() || cursor == cursor_before {
                 give_up!();
             }
             out = (*state).out;
@@ -345,9 +345,9 @@ pub(super) unsafe fn exact(
         }
         (*state).out = out;
         (*state).give_back();
-        let left = std::slice::from_raw_parts(cursor, (*state).end.offset_from_unsigned(cursor));
+        let bytes_left = std::slice::from_raw_parts(cursor, (*state).end.offset_from_unsigned(cursor));
         let workspace = &mut *(*state).workspace;
-        let used = exact::decode_op(workspace, (*step).follow as usize, left, map & (*step).mask != 0);
+        let used = exact::decode_op(workspace, (*step).follow as usize, bytes_left, map & (*step).mask != 0);
         (*state).borrow();
         let Some(used) = used else { give_up!() };
         let (out, mut cursor) = ((*state).out, cursor.add(used));

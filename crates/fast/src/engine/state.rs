@@ -190,16 +190,16 @@ impl EngineState {
         }
         // SAFETY: the message extends to its end; the copy is nobody else's, and the workspace is the caller's.
         unsafe {
-            let left = self.end.offset_from_unsigned(cursor);
-            let padded = &mut (*self.workspace).padded;
+            let bytes_left = self.end.offset_from_unsigned(cursor);
+            let padded = &mut (*self.workspace).padded_message;
             padded.clear();
-            padded.reserve(left + PAD);
-            std::ptr::copy_nonoverlapping(cursor, padded.as_mut_ptr(), left);
-            std::ptr::write_bytes(padded.as_mut_ptr().add(left), 0x80, PAD);
-            padded.set_len(left + PAD);
+            padded.reserve(bytes_left + PAD);
+            std::ptr::copy_nonoverlapping(cursor, padded.as_mut_ptr(), bytes_left);
+            std::ptr::write_bytes(padded.as_mut_ptr().add(bytes_left), 0x80, PAD);
+            padded.set_len(bytes_left + PAD);
             let copy = padded.as_ptr();
             self.base = self.base.wrapping_add(copy.addr()).wrapping_sub(cursor.addr());
-            self.end = copy.add(left);
+            self.end = copy.add(bytes_left);
             // After the end of the message, one byte is read at a time.
             self.check = self.end;
             copy

@@ -17,7 +17,7 @@ use crate::wire::EXPONENT_MAX;
 /// The steps that share one presence map, or have none.
 #[derive(Debug, Clone, Copy)]
 struct StepBlock {
-    first: u32,
+    first_step: u32,
     has_map: bool,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct StepProgram {
     blocks: Vec<StepBlock>,
     /// By the lowest bits of the id, or after it; a power of two of them.
     starts: Vec<TemplateEntryPoint>,
-    pub(super) pieces: Vec<SharedArea>,
+    pub(super) shared_areas: Vec<SharedArea>,
     /// A message of more bytes is for the exact engine: its values may be more than are taken.
     pub(super) bytes_max: usize,
 }
@@ -50,7 +50,7 @@ pub(super) enum TemplateSlotRanges {
 pub(super) struct SharedArea {
     pub share: u32,
     pub from: u32,
-    pub slots: u32,
+    pub slot_count: u32,
 }
 
 impl TemplateSlotRanges {
@@ -61,15 +61,15 @@ impl TemplateSlotRanges {
     ) -> Self {
         let piece = |share: &u32| {
             let SharedSlotRange { from, to } = entries.shares[*share as usize];
-            SharedArea { share: *share, from, slots: to - from }
+            SharedArea { share: *share, from, slot_count: to - from }
         };
         match &entries.template_shares[share_range.range()] {
             [] => TemplateSlotRanges::None,
             [share] => TemplateSlotRanges::One(piece(share)),
             several => {
-                let from = pieces.len() as u32;
+                let pieces_start = pieces.len() as u32;
                 pieces.extend(several.iter().map(piece));
-                TemplateSlotRanges::Several { from, to: pieces.len() as u32 }
+                TemplateSlotRanges::Several { from: pieces_start, to: pieces.len() as u32 }
             }
         }
     }
@@ -85,7 +85,7 @@ pub(super) struct TemplateEntryPoint {
     /// Its slots in the dictionaries.
     pub shares: TemplateSlotRanges,
     /// It empties them.
-    pub reset: bool,
+    pub resets_dictionaries: bool,
     /// Whether the template exists and the fast engine can decode it.
     pub able: bool,
     used: bool,
@@ -112,16 +112,17 @@ impl StepProgram {
             let of_template =
                 program.templates.get(next).is_some_and(|t| t.block as usize == all.blocks.len());
             next += usize::from(of_template);
-            all.blocks.push(StepBlock { first: all.steps.len() as u32, has_map: block.has_map });
-            let fits = all.block(program, ops, block.from, u32::from(of_template), bmi2);
+            all.blocks.push(StepBlock { first_step: all.steps.len() as u32, has_map: block.has_map });
+            let all_compiled = all.block(program, ops, block.from, u32::from(of_template), bmi2);
             let inside = |op: &&DecodeOp| matches!(op.code, OpCode::Group | OpCode::Sequence);
             able.push(
-                fits && block.text <= CONSTANTS_MAX
+                all_compiled
+                    && block.text_bytes <= CONSTANTS_MAX
                     && ops.iter().filter(inside).all(|op| able[op.block as usize]),
             );
             let groups = ops.iter().filter(|op| op.code == OpCode::Group);
             let weight: usize = groups.map(|op| weights[op.block as usize]).sum();
-            weights.push(weight + 3 * ops.len() + 3 + block.text as usize / 8);
+            weights.push(weight + 3 * ops.len() + 3 + block.text_bytes as usize / 8);
         }
         let weight = weights.iter().max().copied().unwrap_or(1);
         all.bytes_max = (1 << 19) / weight;
@@ -130,15 +131,23 @@ impl StepProgram {
         by_id.sort_unstable();
         for (&id, &template) in by_id {
             let compiled = program.templates[template as usize];
-            let (first, able) = (all.blocks[compiled.block as usize].first, able[compiled.block as usize]);
+            let (first, able) =
+                (all.blocks[compiled.block as usize].first_step, able[compiled.block as usize]);
             let mut start_index = all.home_index(id);
             while all.starts[start_index].used {
                 start_index = (start_index + 1) & (all.starts.len() - 1);
             }
-            let CompiledTemplate { reset, shares, .. } = compiled;
-            let shares = TemplateSlotRanges::from_shares(&program.entries, shares, &mut all.pieces);
-            all.starts[start_index] =
-                TemplateEntryPoint { id, first, template, shares, reset, able, used: true };
+            let CompiledTemplate { resets_dictionaries: reset, shared_slots: shares, .. } = compiled;
+            let shares = TemplateSlotRanges::from_shares(&program.entries, shares, &mut all.shared_areas);
+            all.starts[start_index] = TemplateEntryPoint {
+                id,
+                first,
+                template,
+                shares,
+                resets_dictionaries: reset,
+                able,
+                used: true,
+            };
         }
         all
     }
@@ -151,8 +160,8 @@ impl StepProgram {
     /// Returns the entry point of the template with this id if this engine can decode the template.
     #[inline(always)]
     pub(super) fn start(&self, id: u32) -> Option<&TemplateEntryPoint> {
-        let first = self.starts.get(self.home_index(id))?;
-        if first.id == id && first.able { Some(first) } else { self.other_start(id) }
+        let first_index = self.starts.get(self.home_index(id))?;
+        if first_index.id == id && first_index.able { Some(first_index) } else { self.other_start(id) }
     }
 
     /// Searches the template after the first place.
@@ -160,11 +169,11 @@ impl StepProgram {
     fn other_start(&self, id: u32) -> Option<&TemplateEntryPoint> {
         let mut start_index = self.home_index(id);
         loop {
-            let start = &self.starts[start_index];
-            if start.id == id && start.able {
-                return Some(start);
+            let entry_point = &self.starts[start_index];
+            if entry_point.id == id && entry_point.able {
+                return Some(entry_point);
             }
-            if !start.used {
+            if !entry_point.used {
                 return None;
             }
             start_index = (start_index + 1) & (self.starts.len() - 1);
@@ -209,10 +218,10 @@ impl StepProgram {
                 // If no bit is left, the mantissa or the sequence is skipped; otherwise more work is needed.
                 (self.steps[*step_index].initial, self.steps[*step_index].follow) = (u64::MAX, 2);
             }
-            let next = ops.get(n + 1).filter(|(next, _)| *next == step_index + 1);
+            let next_op = ops.get(n + 1).filter(|(next, _)| *next == step_index + 1);
             // With an exponent its mantissa is left out, as long as that has no bit of its own.
             let mantissa =
-                op.role == OpRole::Exponent && next.is_some_and(|(next, _)| self.steps[*next].mask == 0);
+                op.role == OpRole::Exponent && next_op.is_some_and(|(next, _)| self.steps[*next].mask == 0);
             let is_skippable = absent && (op.role == OpRole::Value || mantissa);
             if is_skippable {
                 let own_steps = 1 + usize::from(mantissa);
@@ -270,12 +279,15 @@ impl StepProgram {
             optional: op.optional,
         };
         let untagged = |form| DecodedEntry::meta(op.info, UNTAGGED, form, 0);
-        let inside =
-            self.blocks.get(op.block as usize).copied().unwrap_or(StepBlock { first: 0, has_map: false });
+        let inside = self
+            .blocks
+            .get(op.block as usize)
+            .copied()
+            .unwrap_or(StepBlock { first_step: 0, has_map: false });
         let block_step = EngineStep {
             initial: untagged(DecodedEntryKind::Element),
             beside: untagged(DecodedEntryKind::End),
-            follow: self.steps.len() as u32 - inside.first,
+            follow: self.steps.len() as u32 - inside.first_step,
             has_initial: inside.has_map,
             ..step
         };
@@ -356,8 +368,8 @@ fn int<const K: u8, const R: u8>(op: &DecodeOp, initial: bool, bmi2: bool) -> St
         (OpCode::Default, false, true) => ints::default::hot::<K, false, R, true>(bmi2),
         (OpCode::Default, true, false) => ints::default::hot::<K, true, R, false>(bmi2),
         (OpCode::Default, true, true) => ints::default::hot::<K, true, R, true>(bmi2),
-        (OpCode::Copy, false, _) if op.idle => ints::copy::hot::<K, false, R, IDLE>(bmi2),
-        (OpCode::Copy, true, _) if op.idle => ints::copy::hot::<K, true, R, IDLE>(bmi2),
+        (OpCode::Copy, false, _) if op.is_unread => ints::copy::hot::<K, false, R, IDLE>(bmi2),
+        (OpCode::Copy, true, _) if op.is_unread => ints::copy::hot::<K, true, R, IDLE>(bmi2),
         (OpCode::Copy, false, _) => ints::copy::hot::<K, false, R, SAME>(bmi2),
         (OpCode::Copy, true, _) => ints::copy::hot::<K, true, R, SAME>(bmi2),
         (OpCode::Increment, false, _) => ints::copy::hot::<K, false, R, NEXT>(bmi2),

@@ -160,22 +160,22 @@ unsafe fn sized<const K: u8, const N: bool, const BMI2: bool, const L: u8>(
 #[inline(always)]
 unsafe fn decimal<const N: bool, const BMI2: bool, const L: u8>(cursor: BytePtr) -> TextOutcome {
     // SAFETY: `cursor` has 18 bytes, by the contract.
-    let first = unsafe { *cursor };
-    if first < 0x80 {
+    let first_byte = unsafe { *cursor };
+    if first_byte < 0x80 {
         return TextOutcome::Other;
     }
-    let exponent = i64::from((first << 1) as i8 >> 1);
+    let exponent = i64::from((first_byte << 1) as i8 >> 1);
     // SAFETY: `cursor` has 18 bytes, by the contract.
-    let next = unsafe { cursor.add(1) };
+    let next_cursor = unsafe { cursor.add(1) };
     if N && exponent == 0 {
-        return TextOutcome::Null(next);
+        return TextOutcome::Null(next_cursor);
     }
     let exponent = exponent - i64::from(N && exponent > 0);
     if exponent < -EXPONENT_MAX {
         return TextOutcome::Other;
     }
     // SAFETY: `cursor` has 18 bytes, by the contract.
-    match unsafe { sized::<I64, false, BMI2, L>(next) } {
+    match unsafe { sized::<I64, false, BMI2, L>(next_cursor) } {
         (IntOutcome::Value(bits), cursor) => {
             TextOutcome::Value(EntryWords { bits, extra: (exponent as u64) << 56 }, cursor)
         }
@@ -191,22 +191,22 @@ unsafe fn decimal<const N: bool, const BMI2: bool, const L: u8>(cursor: BytePtr)
 #[inline(always)]
 unsafe fn skip_decimal<const N: bool, const BMI2: bool, const L: u8>(cursor: BytePtr) -> TextOutcome {
     // SAFETY: `cursor` has 18 bytes, by the contract.
-    let first = unsafe { *cursor };
+    let first_byte = unsafe { *cursor };
     // SAFETY: `cursor` has 18 bytes, by the contract.
-    let next = unsafe { cursor.add(1) };
-    if N && first == 0x80 {
-        return TextOutcome::Null(next);
+    let next_cursor = unsafe { cursor.add(1) };
+    if N && first_byte == 0x80 {
+        return TextOutcome::Null(next_cursor);
     }
     // More than a byte, or beyond the bounds of an exponent.
-    if first < 0x80 || first == 0xc0 {
+    if first_byte < 0x80 || first_byte == 0xc0 {
         return TextOutcome::Other;
     }
     // SAFETY: `cursor` has 18 bytes, by the contract.
     let mantissa = unsafe {
         if L == HOT {
-            skip_int::<I64, false, BMI2, BOTH>(next)
+            skip_int::<I64, false, BMI2, BOTH>(next_cursor)
         } else {
-            skip_int::<I64, false, BMI2, ALL>(next)
+            skip_int::<I64, false, BMI2, ALL>(next_cursor)
         }
     };
     match mantissa {
@@ -409,15 +409,15 @@ unsafe fn long<const O: u8>(
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `cursor` has `SLACK` bytes, and `out` has room; the
     // text is looked for inside of the message.
     unsafe {
-        let left = (*state).end.offset_from(cursor);
-        if left < 9 {
+        let bytes_left = (*state).end.offset_from(cursor);
+        if bytes_left < 9 {
             give_up!();
         }
-        let rest = std::slice::from_raw_parts(cursor, left as usize);
+        let bytes_after = std::slice::from_raw_parts(cursor, bytes_left as usize);
         // Most have at most sixteen.
-        let stop = match rest.get(8..16).map(|_| read_word(cursor.add(8)) & STOPS) {
+        let stop = match bytes_after.get(8..16).map(|_| read_word(cursor.add(8)) & STOPS) {
             Some(stops @ 1..) => Some(7 + length(stops) as usize),
-            _ => rest.iter().position(|b| *b >= 0x80),
+            _ => bytes_after.iter().position(|b| *b >= 0x80),
         };
         let Some(stop) = stop else { give_up!() };
         write_long_text::<ASCII, O>(state, step, WireText { start: cursor, length: stop + 1 }, map, out)
@@ -440,8 +440,8 @@ unsafe fn long_vector<const K: u8, const N: bool, const O: u8>(
     // of the bytes are looked for inside of the message.
     unsafe {
         let (IntOutcome::Value(length), cursor) = int::<U32, N, false, ALL>(cursor) else { give_up!() };
-        let left = (*state).end.offset_from(cursor);
-        if left < 0 || length > left as u64 {
+        let bytes_left = (*state).end.offset_from(cursor);
+        if bytes_left < 0 || length > bytes_left as u64 {
             give_up!();
         }
         write_long_text::<K, O>(state, step, WireText { start: cursor, length: length as usize }, map, out)
@@ -479,21 +479,21 @@ unsafe fn write_long_text<const K: u8, const O: u8>(
         let mut out = out;
         if O != PASSED {
             let arena = &mut workspace.arena;
-            let from = arena.len();
+            let text_start = arena.len();
             arena.reserve(length.max(16));
-            let to = arena.as_mut_ptr().add(from);
+            let text_pointer = arena.as_mut_ptr().add(text_start);
             if length <= 16 && (*state).end.offset_from(start) >= 16 {
                 // Most are short. The next text overwrites the bytes after the text.
-                to.cast::<[u8; 16]>().write(start.cast::<[u8; 16]>().read());
+                text_pointer.cast::<[u8; 16]>().write(start.cast::<[u8; 16]>().read());
             } else {
-                std::ptr::copy_nonoverlapping(start, to, length);
+                std::ptr::copy_nonoverlapping(start, text_pointer, length);
             }
             if K == ASCII {
                 // Without its stop bit.
-                *to.add(length - 1) &= 0x7f;
+                *text_pointer.add(length - 1) &= 0x7f;
             }
-            arena.set_len(from + length);
-            let bits = PackedValue::long(from, length).bits;
+            arena.set_len(text_start + length);
+            let bits = PackedValue::long(text_start, length).bits;
             if O == COPY {
                 *slot_of(state, step) = DictionarySlot { bits, meta: assigned(K) + 1 };
             }
@@ -530,16 +530,16 @@ unsafe fn delta_body<const N: bool, const BMI2: bool, const L: u8>(
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `cursor` has `SLACK` bytes, and `out` has room.
     unsafe {
-        let start = cursor;
+        let text_start = cursor;
         let (exponent, cursor) = match sized::<I32, N, BMI2, L>(cursor) {
             (IntOutcome::Value(exponent), cursor) => (exponent as i64, cursor),
             (IntOutcome::Null, cursor) => return go_on!(state, step + 1, cursor, map, out),
-            (IntOutcome::More, _) => return delta::more::<N, BMI2, L>(state, step, start, map, out),
+            (IntOutcome::More, _) => return delta::more::<N, BMI2, L>(state, step, text_start, map, out),
             (IntOutcome::Other, _) => give_up!(),
         };
         let (mantissa, cursor) = match sized::<I64, false, BMI2, L>(cursor) {
             (IntOutcome::Value(mantissa), cursor) => (mantissa, cursor),
-            (IntOutcome::More, _) => return delta::more::<N, BMI2, L>(state, step, start, map, out),
+            (IntOutcome::More, _) => return delta::more::<N, BMI2, L>(state, step, text_start, map, out),
             _ => give_up!(),
         };
         let slot = slot_of(state, step);

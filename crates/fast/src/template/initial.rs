@@ -37,20 +37,20 @@ fn decimal(text: &str) -> Option<InitialValue> {
         None => (1, text),
     };
     let (integer_digits, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let mut all: Vec<u8> = integer_digits.bytes().chain(fraction.bytes()).collect();
-    if all.is_empty()
-        || !all.iter().all(u8::is_ascii_digit)
+    let mut digit_bytes: Vec<u8> = integer_digits.bytes().chain(fraction.bytes()).collect();
+    if digit_bytes.is_empty()
+        || !digit_bytes.iter().all(u8::is_ascii_digit)
         || digits.ends_with('.') && integer_digits.is_empty()
     {
         return None;
     }
     let mut exponent = -i32::try_from(fraction.len()).ok()?;
-    while let [.., b'0'] = all[..] {
-        all.pop();
+    while let [.., b'0'] = digit_bytes[..] {
+        digit_bytes.pop();
         exponent += 1;
     }
     let mut mantissa: i128 = 0;
-    for digit in all {
+    for digit in digit_bytes {
         mantissa = mantissa.checked_mul(10)?.checked_add(i128::from(digit - b'0'))?;
     }
     if mantissa == 0 {

@@ -65,10 +65,10 @@ pub(super) fn load(files: &[TemplateFile<'_>]) -> Result<Templates, TemplateErro
         let strict = language == STRICT;
         let mut loader = TemplateLoader {
             files,
-            strict,
+            is_strict: strict,
             defines: &defines,
             templates: &mut templates,
-            counts: &mut counts,
+            load_state: &mut counts,
         };
         loader.file(root)?;
     }
@@ -115,10 +115,10 @@ impl ElementScope {
 
 pub(super) struct TemplateLoader<'l> {
     files: &'l [TemplateFile<'l>],
-    strict: bool,
+    is_strict: bool,
     defines: &'l HashMap<&'l str, &'l XmlElement>,
     templates: &'l mut Templates,
-    counts: &'l mut TemplateLoadState,
+    load_state: &'l mut TemplateLoadState,
 }
 
 /// The totals met so far.
@@ -126,14 +126,14 @@ pub(super) struct TemplateLoader<'l> {
 struct TemplateLoadState {
     /// Lengths without a name.
     lengths: usize,
-    parts: usize,
+    part_count: usize,
     /// Bytes of their names and initial values.
-    text: usize,
+    text_bytes: usize,
     /// Enumerations and sets by the element that has them: a type that is used often is held once.
     meanings: HashMap<*const XmlElement, (WireType, IntegerMeaning)>,
     /// Where each template is written.
     origins: Vec<(String, usize)>,
-    names: HashSet<QualifiedName>,
+    template_names: HashSet<QualifiedName>,
 }
 
 /// A field, group or sequence with the elements that describe it: the element with its type, and the elements around it
@@ -161,11 +161,11 @@ impl<'e> ElementChain<'e> {
 
 impl TemplateLoader<'_> {
     pub(super) fn location(&self, element: &XmlElement) -> FileLocation<'_> {
-        FileLocation { file: self.file_of(element), line: element.line }
+        FileLocation { file_name: self.file_of(element), line: element.line }
     }
 
     fn file_of(&self, element: &XmlElement) -> &str {
-        self.files[element.file].name
+        self.files[element.file_index].name
     }
 
     fn file(&mut self, root: &XmlElement) -> Result<(), TemplateError> {
@@ -240,14 +240,14 @@ impl TemplateLoader<'_> {
                 .location(element)
                 .error(S1, format!("template id {id} is that of {other_name}, too")));
         }
-        if !self.counts.names.insert(name.clone()) {
+        if !self.load_state.template_names.insert(name.clone()) {
             let (file, line) = (self.file_of(element), element.line);
             let note = format!("{file}:{line}: another template {}; references go to the first", name.local);
             self.templates.notes.push(note);
         }
         // It gets its index before its body is read.
         self.templates.list.push(Template { name, id, reset, type_ref: None, body: Vec::new() });
-        self.counts.origins.push((self.file_of(element).to_owned(), element.line));
+        self.load_state.origins.push((self.file_of(element).to_owned(), element.line));
         let type_ref = self.type_ref(element, &scope)?;
         let body = self.body(element, &scope)?;
         let template = &mut self.templates.list[index];
@@ -269,9 +269,9 @@ impl TemplateLoader<'_> {
     }
 
     fn strict<T>(&mut self, strict: bool, action: impl FnOnce(&mut Self) -> T) -> T {
-        let before = std::mem::replace(&mut self.strict, strict);
+        let outer_strict = std::mem::replace(&mut self.is_strict, strict);
         let result = action(self);
-        self.strict = before;
+        self.is_strict = outer_strict;
         result
     }
 
@@ -324,12 +324,12 @@ impl TemplateLoader<'_> {
 
     /// Counts a part.
     fn count(&mut self, element: &XmlElement, text: usize) -> Result<(), TemplateError> {
-        self.counts.parts += 1;
-        self.counts.text += text;
-        if self.counts.parts > PARTS_MAX {
+        self.load_state.part_count += 1;
+        self.load_state.text_bytes += text;
+        if self.load_state.part_count > PARTS_MAX {
             return Err(self.location(element).error(S1, format!("more than {PARTS_MAX} parts")));
         }
-        if self.counts.text > TEXT_MAX {
+        if self.load_state.text_bytes > TEXT_MAX {
             let reason = format!("more than {TEXT_MAX} bytes of names and initial values");
             return Err(self.location(element).error(S1, reason));
         }
@@ -447,7 +447,7 @@ impl TemplateLoader<'_> {
             parts.elements().filter(|element| element.name != "type" && element.name != "define");
         let mut names = named_elements.filter_map(|element| element.get("name"));
         let local = names.next().unwrap_or_default();
-        if local.is_empty() && self.strict {
+        if local.is_empty() && self.is_strict {
             return Err(self
                 .location(parts.type_element)
                 .error(S1, format!("<{}> without a name", parts.type_element.name)));
@@ -509,12 +509,12 @@ impl TemplateLoader<'_> {
 
     fn meaning(&mut self, type_element: &XmlElement) -> Result<(WireType, IntegerMeaning), TemplateError> {
         let address = std::ptr::from_ref(type_element);
-        if let Some(cached_meaning) = self.counts.meanings.get(&address) {
+        if let Some(cached_meaning) = self.load_state.meanings.get(&address) {
             return Ok(cached_meaning.clone());
         }
         let kind_and_meaning = kinds::kind(&self.location(type_element), type_element)?;
         if let IntegerMeaning::Enum(_) | IntegerMeaning::Set(_) = &kind_and_meaning.1 {
-            self.counts.meanings.insert(address, kind_and_meaning.clone());
+            self.load_state.meanings.insert(address, kind_and_meaning.clone());
         }
         Ok(kind_and_meaning)
     }
@@ -530,8 +530,8 @@ impl TemplateLoader<'_> {
         let ns = element.and_then(|e| e.get("ns")).unwrap_or(&scope.ns).to_owned();
         let name = QualifiedName { ns, local };
         let part = if name.local.is_empty() {
-            self.counts.lengths += 1;
-            DictionaryKeyPart::Length(self.counts.lengths)
+            self.load_state.lengths += 1;
+            DictionaryKeyPart::Length(self.load_state.lengths)
         } else {
             DictionaryKeyPart::Whole
         };
@@ -568,12 +568,12 @@ impl TemplateLoader<'_> {
             .iter()
             .find(|(operator_word, _)| operator_word == word)
             .map_or(Operator::None, |(_, o)| *o);
-        let fits = match operator {
+        let operator_fits = match operator {
             Operator::Increment => kind.bounds().is_some(),
             Operator::Tail => kind.is_text(),
             _ => true,
         };
-        if !fits {
+        if !operator_fits {
             return Err(location.error(S2, format!("no operator {word} for the type {}", kind.word())));
         }
         let value = match element.get("value") {
@@ -582,7 +582,7 @@ impl TemplateLoader<'_> {
                 return Err(location.error(S3, format!("a value of more than {PLAIN_MAX} bytes")));
             }
             Some(text) => Some(
-                initial(&kinds::of_name(text, meaning), kind, self.strict)
+                initial(&kinds::of_name(text, meaning), kind, self.is_strict)
                     .map_err(|reason| location.error(S3, reason))?,
             ),
         };

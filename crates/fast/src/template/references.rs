@@ -25,7 +25,7 @@ pub(super) fn resolve(templates: &mut Templates, origins: &[(String, usize)]) ->
     let (mut parts, mut text) = (0, 0);
     for index in 0..templates.list.len() {
         let size = size_of(templates, index, 0, &mut sizes, origins)?;
-        (parts, text) = (parts + size.parts, text + size.text);
+        (parts, text) = (parts + size.part_count, text + size.text_bytes);
         if parts > ALL_PARTS_MAX || text > TEXT_MAX {
             let reason = format!(
                 "templates with all that they refer to have {parts} parts up to here, and {text} bytes of names and initial \
@@ -53,11 +53,11 @@ fn refer(body: &mut [Instruction], template_indexes: &HashMap<QualifiedName, usi
 /// The size of a template with all that it refers to.
 #[derive(Clone, Copy, Default)]
 struct TemplateSize {
-    parts: usize,
+    part_count: usize,
     /// How many of them are in each other.
-    depth: usize,
+    nesting_depth: usize,
     /// Bytes of their paths, namespaces and initial values.
-    text: usize,
+    text_bytes: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -93,34 +93,34 @@ fn size_of(
     // Each with its depth, and the bytes of the path to it.
     let mut bodies = vec![(&template.body, 1, 0)];
     while let Some((body, level, path)) = bodies.pop() {
-        size.depth = size.depth.max(level);
+        size.nesting_depth = size.nesting_depth.max(level);
         for instruction in body {
-            size.parts += 1;
-            size.text += path;
+            size.part_count += 1;
+            size.text_bytes += path;
             let mut inside = |name: &QualifiedName, body| {
-                size.text += name.bytes();
+                size.text_bytes += name.bytes();
                 bodies.push((body, level + 1, path + name.local.len() + 1));
             };
             match instruction {
                 Instruction::Static(_, Some(referenced_index)) => {
                     let more = size_of(templates, *referenced_index, through + 1, sizes, origins)?;
-                    size.parts += more.parts;
-                    size.text += more.text + path * more.parts;
-                    size.depth = size.depth.max(level + more.depth);
+                    size.part_count += more.part_count;
+                    size.text_bytes += more.text_bytes + path * more.part_count;
+                    size.nesting_depth = size.nesting_depth.max(level + more.nesting_depth);
                 }
                 Instruction::Group(group) => inside(&group.name, &group.body),
                 Instruction::Sequence(sequence) => {
                     inside(&sequence.name, &sequence.body);
-                    size.text += sequence.length.bytes();
+                    size.text_bytes += sequence.length.bytes();
                 }
-                Instruction::Field(field) => size.text += field.bytes(),
-                Instruction::Static(name, None) => size.text += name.bytes(),
+                Instruction::Field(field) => size.text_bytes += field.bytes(),
+                Instruction::Static(name, None) => size.text_bytes += name.bytes(),
                 Instruction::Dynamic => {}
             }
         }
     }
-    if size.parts > PARTS_MAX || size.depth > DEPTH_MAX || size.text > TEXT_MAX {
-        let TemplateSize { parts, depth, text } = size;
+    if size.part_count > PARTS_MAX || size.nesting_depth > DEPTH_MAX || size.text_bytes > TEXT_MAX {
+        let TemplateSize { part_count: parts, nesting_depth: depth, text_bytes: text } = size;
         return error(format!(
             "has, with those it refers to, {parts} parts, {depth} in each other, and {text} bytes of names and initial \
              values; {PARTS_MAX}, {DEPTH_MAX} and {TEXT_MAX} at most"
@@ -132,5 +132,5 @@ fn size_of(
 
 fn location_of(origins: &[(String, usize)], index: usize) -> FileLocation<'_> {
     let (file, line) = &origins[index];
-    FileLocation { file, line: *line }
+    FileLocation { file_name: file, line: *line }
 }

@@ -25,7 +25,7 @@ const VALUE_BYTES_MAX: usize = 64 << 10;
 pub(super) struct XmlElement {
     pub name: String,
     /// The index of its file among the loaded files.
-    pub file: usize,
+    pub file_index: usize,
     pub line: usize,
     pub attributes: Vec<(String, String)>,
     pub children: Vec<XmlElement>,
@@ -39,8 +39,8 @@ impl XmlElement {
 
     /// Returns the value of the first attribute with this local name, with or without a prefix.
     pub fn get_local(&self, name: &str) -> Option<&str> {
-        let is = |key: &str| key.rsplit(':').next() == Some(name);
-        self.attributes.iter().find(|(key, _)| is(key)).map(|(_, value)| value.as_str())
+        let name_is = |key: &str| key.rsplit(':').next() == Some(name);
+        self.attributes.iter().find(|(key, _)| name_is(key)).map(|(_, value)| value.as_str())
     }
 
     /// Finds the first child with this name.
@@ -51,18 +51,18 @@ impl XmlElement {
 
 /// Where in a file an error is.
 pub(super) struct FileLocation<'f> {
-    pub file: &'f str,
+    pub file_name: &'f str,
     pub line: usize,
 }
 
 impl FileLocation<'_> {
     /// Makes the position of another line of the same file.
     pub fn line(&self, line: usize) -> Self {
-        Self { file: self.file, line }
+        Self { file_name: self.file_name, line }
     }
 
     pub fn error(&self, code: TemplateErrorCode, reason: impl Into<String>) -> TemplateError {
-        TemplateError { code, file: self.file.to_owned(), line: self.line, reason: reason.into() }
+        TemplateError { code, file: self.file_name.to_owned(), line: self.line, reason: reason.into() }
     }
 }
 
@@ -71,10 +71,11 @@ impl FileLocation<'_> {
 /// # Errors
 /// Fails with S1 if the file is not well-formed, or if its elements are nested deeper than 64.
 pub(super) fn parse(index: usize, file: &str, content: &[u8]) -> Result<(XmlElement, String), TemplateError> {
-    let mut tree = XmlElementReader { index, file, content, counted: 0, line: 1 };
+    let mut tree =
+        XmlElementReader { file_index: index, file_name: file, content, counted_offset: 0, line: 1 };
     let mut reader = Reader::from_reader(content);
     // The elements that are open, each with the namespaces that it binds.
-    let mut open: Vec<(XmlElement, bool)> = Vec::new();
+    let mut open_elements: Vec<(XmlElement, bool)> = Vec::new();
     let mut bound: Vec<(usize, String, String)> = Vec::new();
     let mut language: Option<String> = None;
     let mut root = None;
@@ -86,26 +87,26 @@ pub(super) fn parse(index: usize, file: &str, content: &[u8]) -> Result<(XmlElem
                 return Err(tree.error(format!("not well-formed XML: {error}")));
             }
         };
-        let end = reader.buffer_position() as usize;
+        let tag_end = reader.buffer_position() as usize;
         let (start, empty) = match event {
             Event::Start(start) => (start, false),
             Event::Empty(start) => (start, true),
             Event::End(_) => {
-                tree.count_to(end);
-                unbind(&mut bound, open.len());
-                close(&mut open, &mut root);
+                tree.count_to(tag_end);
+                unbind(&mut bound, open_elements.len());
+                close(&mut open_elements, &mut root);
                 continue;
             }
-            Event::Eof if !open.is_empty() => {
+            Event::Eof if !open_elements.is_empty() => {
                 tree.count_to(content.len());
                 return Err(tree.error("the file ends inside an element"));
             }
             Event::Eof => break,
             Event::Text(text) if !text.as_bytes().iter().all(u8::is_ascii_whitespace) => {
-                tree.count_to(end);
-                match open.last() {
+                tree.count_to(tag_end);
+                match open_elements.last() {
                     None => return Err(tree.error("text outside of the root element")),
-                    Some((element, _)) if open.iter().all(|(_, foreign)| !foreign) => {
+                    Some((element, _)) if open_elements.iter().all(|(_, foreign)| !foreign) => {
                         return Err(tree.error(format!("text in <{}>, which has none", element.name)));
                     }
                     Some(_) => continue,
@@ -114,23 +115,23 @@ pub(super) fn parse(index: usize, file: &str, content: &[u8]) -> Result<(XmlElem
             _ => continue,
         };
         let tag = start.len() + if empty { 3 } else { 2 };
-        tree.count_to(end.saturating_sub(tag));
-        if root.is_some() && open.is_empty() {
+        tree.count_to(tag_end.saturating_sub(tag));
+        if root.is_some() && open_elements.is_empty() {
             return Err(tree.error("an element behind the root element"));
         }
-        if open.len() == DEPTH_MAX {
+        if open_elements.len() == DEPTH_MAX {
             return Err(tree.error(format!("more than {DEPTH_MAX} elements in each other")));
         }
-        let depth = open.len() + 1;
+        let depth = open_elements.len() + 1;
         let (element, prefix) = tree.element(&start, depth, &mut bound)?;
         let uri = tree.uri(&prefix, &bound)?;
         // The language is the root's namespace. An element of another namespace is an extension.
         let language = language.get_or_insert_with(|| uri.clone());
         let foreign = uri != *language && !uri.starts_with(LANGUAGE);
-        open.push((element, foreign));
+        open_elements.push((element, foreign));
         if empty {
             unbind(&mut bound, depth);
-            close(&mut open, &mut root);
+            close(&mut open_elements, &mut root);
         }
     }
     let root = root.ok_or_else(|| tree.error("no XML element"))?;
@@ -152,23 +153,23 @@ fn close(open: &mut Vec<(XmlElement, bool)>, root: &mut Option<XmlElement>) {
 }
 
 struct XmlElementReader<'c> {
-    index: usize,
-    file: &'c str,
+    file_index: usize,
+    file_name: &'c str,
     content: &'c [u8],
     /// Lines are counted from here on.
-    counted: usize,
+    counted_offset: usize,
     line: usize,
 }
 
 impl XmlElementReader<'_> {
     fn count_to(&mut self, end: usize) {
-        let end = end.clamp(self.counted, self.content.len());
-        self.line += memchr::memchr_iter(b'\n', &self.content[self.counted..end]).count();
-        self.counted = end;
+        let end = end.clamp(self.counted_offset, self.content.len());
+        self.line += memchr::memchr_iter(b'\n', &self.content[self.counted_offset..end]).count();
+        self.counted_offset = end;
     }
 
     fn error(&self, reason: impl Into<String>) -> TemplateError {
-        FileLocation { file: self.file, line: self.line }.error(TemplateErrorCode::S1, reason)
+        FileLocation { file_name: self.file_name, line: self.line }.error(TemplateErrorCode::S1, reason)
     }
 
     /// Looks up the namespace of a prefix.
@@ -188,7 +189,8 @@ impl XmlElementReader<'_> {
         bound: &mut Vec<(usize, String, String)>,
     ) -> Result<(XmlElement, String), TemplateError> {
         let name = start.local_name().as_ref().to_owned();
-        let mut element = XmlElement { name, file: self.index, line: self.line, ..XmlElement::default() };
+        let mut element =
+            XmlElement { name, file_index: self.file_index, line: self.line, ..XmlElement::default() };
         for (count, attribute) in start.attributes().enumerate() {
             let attribute = attribute.map_err(|e| self.error(format!("not well-formed XML: {e}")))?;
             if count == ATTRIBUTES_MAX || bound.len() > ATTRIBUTES_MAX {

@@ -4,7 +4,7 @@ use crate::account::SourceAccount;
 use crate::block::MessageTally;
 use crate::block::json::json_string;
 use crate::block::numbers::FeedSessions;
-use crate::block::quarantine_event::set;
+use crate::block::quarantine_event::set_field;
 use crate::formats::format::FormatId;
 use crate::sources::source::FileGrowth;
 use crate::sources::source::SourceFacts;
@@ -39,22 +39,22 @@ fn begin_source<'o>(
 ) -> EventBuilder<'o> {
     let SourceDefinitionFields { id, first_id, format_id, base } = parts;
     let mut e = EventBuilder::begin(out, EventKind::Source, UnixNanos(0));
-    set(&mut e, EventField::Index, EventValue::UInt(id.into()));
+    set_field(&mut e, EventField::Index, EventValue::UInt(id.into()));
     if first_id != 0 {
-        set(&mut e, EventField::Of, EventValue::UInt(first_id.into()));
+        set_field(&mut e, EventField::Of, EventValue::UInt(first_id.into()));
     }
-    set(&mut e, EventField::Base, EventValue::UInt(base));
+    set_field(&mut e, EventField::Base, EventValue::UInt(base));
     if let Some(size) = facts.size {
-        set(&mut e, EventField::Size, EventValue::UInt(size));
+        set_field(&mut e, EventField::Size, EventValue::UInt(size));
     }
-    set(&mut e, EventField::Format, EventValue::Text(&format_id.format));
+    set_field(&mut e, EventField::Format, EventValue::Text(&format_id.format));
     if let Some(hash) = &facts.hash {
-        set(&mut e, EventField::Hash, EventValue::Text(hash));
+        set_field(&mut e, EventField::Hash, EventValue::Text(hash));
     }
-    set(&mut e, EventField::Feed, EventValue::Text(feed));
-    set(&mut e, EventField::File, EventValue::Text(&facts.file));
+    set_field(&mut e, EventField::Feed, EventValue::Text(feed));
+    set_field(&mut e, EventField::File, EventValue::Text(&facts.file));
     if let Some(mapping) = &format_id.mapping {
-        set(&mut e, EventField::Mapping, EventValue::Text(mapping));
+        set_field(&mut e, EventField::Mapping, EventValue::Text(mapping));
     }
     if let Some(books) = &format_id.books {
         e.keep_unmapped("books", &json_string(books.as_bytes())).expect("a name of five bytes");
@@ -84,21 +84,21 @@ pub fn growth_frame(
     growth: &FileGrowth,
 ) {
     let mut e = EventBuilder::begin(out, EventKind::Source, UnixNanos(0));
-    set(&mut e, EventField::Index, EventValue::UInt(id.into()));
-    set(&mut e, EventField::Of, EventValue::UInt(source.id.into()));
-    set(&mut e, EventField::Base, EventValue::UInt(0));
+    set_field(&mut e, EventField::Index, EventValue::UInt(id.into()));
+    set_field(&mut e, EventField::Of, EventValue::UInt(source.id.into()));
+    set_field(&mut e, EventField::Base, EventValue::UInt(0));
     let facts = growth.facts.as_ref();
     if let Some(size) = facts.and_then(|f| f.size) {
-        set(&mut e, EventField::Size, EventValue::UInt(size));
+        set_field(&mut e, EventField::Size, EventValue::UInt(size));
     }
-    set(&mut e, EventField::Format, EventValue::Text(&format_id.format));
+    set_field(&mut e, EventField::Format, EventValue::Text(&format_id.format));
     if let Some(hash) = facts.and_then(|f| f.hash.as_deref()) {
-        set(&mut e, EventField::Hash, EventValue::Text(hash));
+        set_field(&mut e, EventField::Hash, EventValue::Text(hash));
     }
-    set(&mut e, EventField::Feed, EventValue::Text(&source.feed));
-    set(&mut e, EventField::File, EventValue::Text(&source.file));
+    set_field(&mut e, EventField::Feed, EventValue::Text(&source.feed));
+    set_field(&mut e, EventField::File, EventValue::Text(&source.file));
     if let Some(mapping) = &format_id.mapping {
-        set(&mut e, EventField::Mapping, EventValue::Text(mapping));
+        set_field(&mut e, EventField::Mapping, EventValue::Text(mapping));
     }
     let key = if growth.superseded { SUPERSEDED } else { GROWN };
     e.keep_unmapped(key, &growth.from.to_string()).expect("a short name");
@@ -115,14 +115,14 @@ pub const RETRIED: &str = "retried";
 /// Writes the definition for events that a retry makes with another mapping than the source's.
 pub fn retried_frame(out: &mut Vec<u8>, id: u32, source: &SourceAccount, format_id: &FormatId, base: u64) {
     let mut e = EventBuilder::begin(out, EventKind::Source, UnixNanos(0));
-    set(&mut e, EventField::Index, EventValue::UInt(id.into()));
-    set(&mut e, EventField::Of, EventValue::UInt(source.id.into()));
-    set(&mut e, EventField::Base, EventValue::UInt(base));
-    set(&mut e, EventField::Format, EventValue::Text(&format_id.format));
-    set(&mut e, EventField::Feed, EventValue::Text(&source.feed));
-    set(&mut e, EventField::File, EventValue::Text(&source.file));
+    set_field(&mut e, EventField::Index, EventValue::UInt(id.into()));
+    set_field(&mut e, EventField::Of, EventValue::UInt(source.id.into()));
+    set_field(&mut e, EventField::Base, EventValue::UInt(base));
+    set_field(&mut e, EventField::Format, EventValue::Text(&format_id.format));
+    set_field(&mut e, EventField::Feed, EventValue::Text(&source.feed));
+    set_field(&mut e, EventField::File, EventValue::Text(&source.file));
     if let Some(mapping) = &format_id.mapping {
-        set(&mut e, EventField::Mapping, EventValue::Text(mapping));
+        set_field(&mut e, EventField::Mapping, EventValue::Text(mapping));
     }
     if let Some(books) = &format_id.books {
         e.keep_unmapped("books", &json_string(books.as_bytes())).expect("a name of five bytes");
@@ -154,24 +154,24 @@ pub struct ProgressMark {
 pub fn progress_frame(out: &mut Vec<u8>, mark: &ProgressMark, t: MessageTally, sessions: &FeedSessions) {
     let mut e = EventBuilder::begin(out, EventKind::Progress, UnixNanos(mark.running_max));
     e.source(mark.source, 0);
-    set(&mut e, EventField::End, EventValue::Bool(mark.end));
-    set(&mut e, EventField::Through, EventValue::UInt(mark.through));
-    set(&mut e, EventField::Messages, EventValue::UInt(t.messages));
-    set(&mut e, EventField::Ignored, EventValue::UInt(t.ignored));
-    set(&mut e, EventField::Duplicates, EventValue::UInt(t.duplicates));
-    set(&mut e, EventField::Quarantined, EventValue::UInt(t.quarantined));
-    set(&mut e, EventField::Events, EventValue::UInt(t.events));
-    set(&mut e, EventField::Unresolved, EventValue::UInt(t.unresolved));
-    set(&mut e, EventField::Repeats, EventValue::UInt(t.repeats));
-    set(&mut e, EventField::Unsure, EventValue::UInt(t.unsure));
+    set_field(&mut e, EventField::End, EventValue::Bool(mark.end));
+    set_field(&mut e, EventField::Through, EventValue::UInt(mark.through));
+    set_field(&mut e, EventField::Messages, EventValue::UInt(t.messages));
+    set_field(&mut e, EventField::Ignored, EventValue::UInt(t.ignored));
+    set_field(&mut e, EventField::Duplicates, EventValue::UInt(t.duplicates));
+    set_field(&mut e, EventField::Quarantined, EventValue::UInt(t.quarantined));
+    set_field(&mut e, EventField::Events, EventValue::UInt(t.events));
+    set_field(&mut e, EventField::Unresolved, EventValue::UInt(t.unresolved));
+    set_field(&mut e, EventField::Repeats, EventValue::UInt(t.repeats));
+    set_field(&mut e, EventField::Unsure, EventValue::UInt(t.unsure));
     if !t.entries.is_empty() {
-        set(&mut e, EventField::Entries, EventValue::UInt(t.entries.total));
-        set(&mut e, EventField::EntriesUsed, EventValue::UInt(t.entries.with_events));
-        set(&mut e, EventField::EntriesQuarantined, EventValue::UInt(t.entries.quarantined));
-        set(&mut e, EventField::EntriesIgnored, EventValue::UInt(t.entries.ignored));
+        set_field(&mut e, EventField::Entries, EventValue::UInt(t.entries.total));
+        set_field(&mut e, EventField::EntriesUsed, EventValue::UInt(t.entries.with_events));
+        set_field(&mut e, EventField::EntriesQuarantined, EventValue::UInt(t.entries.quarantined));
+        set_field(&mut e, EventField::EntriesIgnored, EventValue::UInt(t.entries.ignored));
     }
     if let Some(hash) = &mark.hash {
-        set(&mut e, EventField::Hash, EventValue::Text(&hash.to_hex()));
+        set_field(&mut e, EventField::Hash, EventValue::Text(&hash.to_hex()));
     }
     for (session, numbers) in sessions.iter() {
         let name = String::from_utf8_lossy(session);

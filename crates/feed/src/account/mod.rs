@@ -126,19 +126,19 @@ pub struct SourceAccount {
     /// Units of it, bookkeeping included.
     pub units: u64,
     /// The number of bytes up to its last mark with a hash, and their hash.
-    pub content: Option<(u64, String)>,
+    pub marked_content: Option<(u64, String)>,
     /// Offset and length of its last message, if that is in quarantine.
-    pub tail: Option<(u64, u64)>,
+    pub quarantined_tail: Option<(u64, u64)>,
 }
 
 impl SourceAccount {
     /// Continues the account of a grown file, read on from `from`; removes a message `superseded` there.
-    fn grow(&mut self, superseded: bool, from: u64) {
+    fn continue_account(&mut self, superseded: bool, from: u64) {
         self.end = false;
         if !superseded {
             return;
         }
-        self.tail = None;
+        self.quarantined_tail = None;
         let marked = self.through > from;
         let tally = if marked { &mut self.tally } else { &mut self.since };
         // A damaged tape may say anything.
@@ -388,7 +388,7 @@ impl TapeAccount {
         match event.kind() {
             EventKind::Define => Ok(()),
             EventKind::Source => self.define_source(event),
-            EventKind::Progress => self.progress(event),
+            EventKind::Progress => self.add_progress(event),
             kind => {
                 self.by_kind[usize::from(kind as u8 & 63)] += 1;
                 let (flag, last) = (event.header().flags() & flags::LATE != 0, event.header().is_last());
@@ -429,16 +429,16 @@ impl TapeAccount {
                 if kind == EventKind::Quarantine {
                     let part = |field| uint(event, field).unwrap_or(0);
                     let (raw_offset, length) = (part(EventField::RawAt), part(EventField::Length));
-                    let end = raw_offset.checked_add(length).ok_or_else(|| {
+                    let raw_end = raw_offset.checked_add(length).ok_or_else(|| {
                         format!("a quarantine event names {length} bytes at {raw_offset} of quarantine.raw; no file is so long")
                     })?;
-                    self.raw_bytes = self.raw_bytes.max(end);
+                    self.raw_bytes = self.raw_bytes.max(raw_end);
                 }
                 if event.source() != 0 {
                     let (source, base) = self.source_mut(event.source())?;
                     let offset = base + u64::from(event.offset());
                     let length = || uint(event, EventField::Length).unwrap_or(0);
-                    source.tail = (kind == EventKind::Quarantine).then(|| (offset, length()));
+                    source.quarantined_tail = (kind == EventKind::Quarantine).then(|| (offset, length()));
                     source.last_offset = Some(source.last_offset.map_or(offset, |o| o.max(offset)));
                     if is_ahead && last {
                         source.ahead_offsets.push(offset);
@@ -462,7 +462,7 @@ impl TapeAccount {
     fn is_tape_gap(&mut self, event: &Event<'_>) -> bool {
         let gap = TapeGap::from_event(event);
         if let Some(gap) = gap {
-            self.tape_gaps.add(gap, event);
+            self.tape_gaps.add_gap(gap, event);
         }
         gap.is_some()
     }
@@ -522,28 +522,28 @@ impl TapeAccount {
                 .entry(source.feed.clone())
                 .or_insert_with(|| FeedSummary { complete: true, ..FeedSummary::default() });
             let t = source.tally.plus(source.since);
-            add(&mut feed.messages, t.messages);
-            add(&mut feed.with_events, t.with_events);
-            add(&mut feed.events, t.events);
-            add(&mut feed.quarantined, t.quarantined);
-            add(&mut feed.duplicates, t.duplicates);
-            add(&mut feed.ignored, t.ignored);
-            add(&mut feed.unresolved, t.unresolved);
-            add(&mut feed.repeats, t.repeats);
-            add(&mut feed.unsure, t.unsure);
+            add_saturating(&mut feed.messages, t.messages);
+            add_saturating(&mut feed.with_events, t.with_events);
+            add_saturating(&mut feed.events, t.events);
+            add_saturating(&mut feed.quarantined, t.quarantined);
+            add_saturating(&mut feed.duplicates, t.duplicates);
+            add_saturating(&mut feed.ignored, t.ignored);
+            add_saturating(&mut feed.unresolved, t.unresolved);
+            add_saturating(&mut feed.repeats, t.repeats);
+            add_saturating(&mut feed.unsure, t.unsure);
             feed.entries = feed.entries.plus(t.entries);
-            add(&mut feed.bytes, source.through);
+            add_saturating(&mut feed.bytes, source.through);
             feed.complete &= source.end;
         }
         for feed in summary.by_feed.values() {
-            add(&mut summary.messages, feed.messages);
-            add(&mut summary.events, feed.events);
-            add(&mut summary.quarantined, feed.quarantined);
-            add(&mut summary.duplicates, feed.duplicates);
-            add(&mut summary.ignored, feed.ignored);
-            add(&mut summary.unresolved, feed.unresolved);
-            add(&mut summary.repeats, feed.repeats);
-            add(&mut summary.unsure, feed.unsure);
+            add_saturating(&mut summary.messages, feed.messages);
+            add_saturating(&mut summary.events, feed.events);
+            add_saturating(&mut summary.quarantined, feed.quarantined);
+            add_saturating(&mut summary.duplicates, feed.duplicates);
+            add_saturating(&mut summary.ignored, feed.ignored);
+            add_saturating(&mut summary.unresolved, feed.unresolved);
+            add_saturating(&mut summary.repeats, feed.repeats);
+            add_saturating(&mut summary.unsure, feed.unsure);
             summary.entries = summary.entries.plus(feed.entries);
         }
         for kind in EventKind::EVENTS {
@@ -577,11 +577,11 @@ impl TapeAccount {
         self.next_source = self.next_source.max(id.saturating_add(1));
         if first_id > 0 || base > 0 {
             // Tapes of before `of` name the source by feed and file only.
-            let first = match first_id {
+            let base_source = match first_id {
                 0 => self.sources.iter_mut().rev().find(|s| s.feed == feed && s.file == file),
                 definition_id => self.sources.iter_mut().find(|s| s.id == definition_id),
             };
-            let first = first.ok_or("a further stretch of a source that is not defined")?;
+            let first = base_source.ok_or("a further stretch of a source that is not defined")?;
             first.format_ids.insert(id, format_id.clone());
             if event.unmapped_fields().any(|(name, _)| name == RETRIED) {
                 first.retried.insert(id, (base >> 32) as u32);
@@ -593,7 +593,7 @@ impl TapeAccount {
                 return Ok(());
             }
             if let Some((superseded, from)) = growth_of(event) {
-                first.grow(superseded, from);
+                first.continue_account(superseded, from);
                 let quarantined = &mut self.by_kind[EventKind::Quarantine as usize];
                 *quarantined = quarantined.saturating_sub(u64::from(superseded));
                 first.size = uint(event, EventField::Size).or(first.size);
@@ -632,7 +632,7 @@ impl TapeAccount {
         Ok(offset < source.through || source.last_offset.is_some_and(|last| offset <= last))
     }
 
-    fn progress(&mut self, event: &Event<'_>) -> Result<(), String> {
+    fn add_progress(&mut self, event: &Event<'_>) -> Result<(), String> {
         let n = |field| uint(event, field).unwrap_or(0);
         let mut tally = MessageTally {
             messages: n(EventField::Messages),
@@ -659,7 +659,7 @@ impl TapeAccount {
             .and_then(|excluded_count| tally.messages.checked_sub(excluded_count))
             .ok_or("the account of a source does not close")?;
         let hash = Some(text(event, EventField::Hash)).filter(|t| !t.is_empty());
-        let ended = event.field(EventField::End, &mut [0; 36]) == Some(EventValue::Bool(true));
+        let source_has_ended = event.field(EventField::End, &mut [0; 36]) == Some(EventValue::Bool(true));
         let is_complete = self.partial_from.is_none();
         let (source, _) = self.source_mut(event.source())?;
         let tape_tally = source.tally.plus(source.since);
@@ -679,9 +679,9 @@ impl TapeAccount {
         source.tally = tally;
         source.through = n(EventField::Through);
         if let Some(hash) = hash {
-            source.content = Some((source.through, hash));
+            source.marked_content = Some((source.through, hash));
         }
-        source.end = ended;
+        source.end = source_has_ended;
         source.last_offset = None;
         source.ahead_offsets.clear();
         source.since = MessageTally::default();
@@ -728,7 +728,7 @@ impl TapeAccount {
 }
 
 /// Adds a number and saturates: a damaged tape may state any number.
-fn add(sum: &mut u64, n: u64) {
+fn add_saturating(sum: &mut u64, n: u64) {
     *sum = sum.saturating_add(n);
 }
 
@@ -754,10 +754,10 @@ pub fn growth_of(event: &Event<'_>) -> Option<(bool, u64)> {
 /// Returns whether the event reports lost data: packets, or messages outside the packets reported lost, that arrived
 /// on no line and that the venue does not send again. A venue's own word for a state has no range.
 fn is_gap(event: &Event<'_>) -> bool {
-    let has = |wanted| event.unmapped_fields().any(|(name, _)| name == wanted);
+    let has_field = |wanted| event.unmapped_fields().any(|(name, _)| name == wanted);
     match event.field(EventField::State, &mut [0; 36]) {
-        Some(EventValue::Text("lost")) => has("channel") && has("from") && !has(SENT_AGAIN),
-        Some(EventValue::Text("missing")) => has("product") && has("from") && has(ALONE),
+        Some(EventValue::Text("lost")) => has_field("channel") && has_field("from") && !has_field(SENT_AGAIN),
+        Some(EventValue::Text("missing")) => has_field("product") && has_field("from") && has_field(ALONE),
         _ => false,
     }
 }

@@ -128,7 +128,7 @@ fn advance_account(
         let reason = format!("the tape ends here, and everything before {oldest} is to go");
         return Err(Error::Inconsistent { position: reader.position(), reason });
     }
-    store(dir, &account, &reader.id().to_string(), oldest)?;
+    store_checkpoint(dir, &account, &reader.id().to_string(), oldest)?;
     Ok(account)
 }
 
@@ -148,25 +148,25 @@ pub fn open_at_checkpoint(dir: &Path, options: ReadOptions) -> Result<(TapeAccou
 
 fn try_begin(dir: &Path, options: ReadOptions) -> Result<(TapeAccount, Reader), Error> {
     let mut reader = Reader::open_with(dir, StartPosition::Oldest, options)?;
-    let first = reader.position();
-    let checkpoint =
-        load(dir, &reader.id().to_string())?.filter(|checkpoint| Position(checkpoint.position) >= first);
+    let oldest_position = reader.position();
+    let checkpoint = load(dir, &reader.id().to_string())?
+        .filter(|checkpoint| Position(checkpoint.position) >= oldest_position);
     let mut account = TapeAccount::default();
     if options.skip_damage {
         account.names.set_log(LostDefinitions::names(dir));
     }
-    let from = match &checkpoint {
+    let read_from = match &checkpoint {
         Some(checkpoint) => Position(checkpoint.position),
-        None if first == Position(0) => return Ok((account, reader)),
-        None => first,
+        None if oldest_position == Position(0) => return Ok((account, reader)),
+        None => oldest_position,
     };
-    LostDefinitions::new(dir, options.skip_damage).learn_before(from, |_, frame| account.add(frame))?;
+    LostDefinitions::new(dir, options.skip_damage).learn_before(read_from, |_, frame| account.add(frame))?;
     match checkpoint {
-        Some(checkpoint) => checkpoint.restore(&mut account)?,
-        None => account.partial_from = Some(first),
+        Some(checkpoint) => checkpoint.restore_account(&mut account)?,
+        None => account.partial_from = Some(oldest_position),
     }
-    if from > first {
-        reader.seek(from)?;
+    if read_from > oldest_position {
+        reader.seek(read_from)?;
     }
     Ok((account, reader))
 }
@@ -197,7 +197,7 @@ pub fn load_up_to(
         Some(checkpoint) => {
             let (mut account, from) = (TapeAccount::default(), Position(checkpoint.position));
             LostDefinitions::new(dir, false).learn_before(from, |_, frame| account.add(frame))?;
-            checkpoint.restore(&mut account)?;
+            checkpoint.restore_account(&mut account)?;
             (account, Reader::open(dir, StartPosition::At(from))?)
         }
         None => open_at_checkpoint(dir, ReadOptions::default())?,
@@ -242,7 +242,7 @@ pub fn checkpoint_damage(dir: &Path) -> Result<Option<ForeignDamage>, Error> {
         }
     };
     let (file, action) = (dir.join(NAME), action.to_owned());
-    Ok(Some(ForeignDamage { file, offset: 0, reason, spare, stays: false, action }))
+    Ok(Some(ForeignDamage { file_path: file, offset: 0, reason, is_harmless: spare, stays: false, action }))
 }
 
 /// Fails if the account is partial: a run cannot continue a tape without a complete account.
@@ -268,7 +268,7 @@ impl RetentionCheckpoint {
                 .map(|(name, feed)| {
                     let each = || feed.sessions.iter();
                     let sessions =
-                        each().map(|(session, numbers)| (text(session), numbers.greatest())).collect();
+                        each().map(|(session, numbers)| (text(session), numbers.greatest_number())).collect();
                     let number_texts =
                         each().map(|(session, numbers)| (text(session), numbers.to_string())).collect();
                     (
@@ -300,15 +300,15 @@ impl RetentionCheckpoint {
                     last_offset: s.last_offset,
                     ahead: s.ahead_offsets.clone(),
                     units: s.units,
-                    content: s.content.clone(),
-                    tail: s.tail,
+                    content: s.marked_content.clone(),
+                    tail: s.quarantined_tail,
                 })
                 .collect(),
         }
     }
 
     /// Puts it into an account that has the names and sources.
-    fn restore(self, account: &mut TapeAccount) -> Result<(), Error> {
+    fn restore_account(self, account: &mut TapeAccount) -> Result<(), Error> {
         account.by_kind = [0; 64];
         for (kind, n) in self.by_kind {
             account.by_kind[usize::from(kind & 63)] = n;
@@ -365,8 +365,8 @@ impl RetentionCheckpoint {
             source.last_offset = checkpoint_source.last_offset;
             source.ahead_offsets = checkpoint_source.ahead;
             source.units = checkpoint_source.units;
-            source.content = checkpoint_source.content;
-            source.tail = checkpoint_source.tail;
+            source.marked_content = checkpoint_source.content;
+            source.quarantined_tail = checkpoint_source.tail;
         }
         Ok(())
     }
@@ -403,7 +403,7 @@ fn load(dir: &Path, tape: &str) -> Result<Option<RetentionCheckpoint>, Error> {
 }
 
 /// Puts the account on the disk, whole or not at all.
-fn store(dir: &Path, account: &TapeAccount, tape: &str, position: Position) -> Result<(), Error> {
+fn store_checkpoint(dir: &Path, account: &TapeAccount, tape: &str, position: Position) -> Result<(), Error> {
     let path = dir.join(NAME);
     let fail = |source: std::io::Error| Error::Gone { path: path.clone(), source };
     let line = serde_json::to_string(&RetentionCheckpoint::from_account(account, tape, position))

@@ -26,7 +26,7 @@ pub struct TapeGapPart {
 
 impl TapeGapAccount {
     /// Takes the event of a gap into account.
-    pub fn add(&mut self, gap: TapeGap, event: &Event<'_>) {
+    pub fn add_gap(&mut self, gap: TapeGap, event: &Event<'_>) {
         let is_loss = gap.is_loss();
         *(if is_loss { &mut self.losses } else { &mut self.unverified }) += 1;
         let part = TapeGapPart { is_loss, detail: text(event, EventField::Detail) };

@@ -8,16 +8,16 @@ use unitape_model::{Event, NameKind};
 #[derive(Debug, Default)]
 #[allow(missing_docs)]
 pub struct BlockCursor {
-    pub unit: usize,
+    pub unit_index: usize,
     pub arena: usize,
     pub fixup: usize,
-    pub raw: usize,
+    pub raw_offset: usize,
     /// Runs of sequence numbers that were noted, marks that these were noted up to, and the first unit whose number was not.
-    pub run: usize,
-    pub mark: usize,
+    pub run_index: usize,
+    pub mark_index: usize,
     pub recorded_units_end: usize,
     /// The known numbers up to the next mark of progress.
-    pub repeats: Vec<RepeatRange>,
+    pub repeat_ranges: Vec<RepeatRange>,
     /// Ids of the block's sessions, as far as they were looked up; `None` for a session that is not kept.
     pub sessions: Vec<Option<u32>>,
     /// Global ids of the block's own names, by dictionary and own id; 0 not yet given.
@@ -31,7 +31,7 @@ impl BlockCursor {
     }
 
     /// Keeps the id that was given to the block's own name.
-    pub fn resolve(&mut self, fixup: &IdFixup, id: u32) {
+    pub fn resolve_fixup(&mut self, fixup: &IdFixup, id: u32) {
         let table = &mut self.resolved[fixup.dict as usize];
         if table.len() <= fixup.id as usize {
             table.resize(fixup.id as usize + 1, 0);
@@ -42,18 +42,18 @@ impl BlockCursor {
     /// Notes the numbers of the block up to its next mark of progress, and decides for each message whether it is a
     /// duplicate or a repeat.
     pub fn note_stretch(&mut self, block: &mut Block, sessions: &mut FeedSessions) {
-        let (runs, units) = match block.marks.get(self.mark) {
+        let (runs, units) = match block.marks.get(self.mark_index) {
             Some(mark) => (mark.runs as usize, mark.unit as usize),
             None => (block.runs.len(), block.units.len()),
         };
-        self.mark += 1;
+        self.mark_index += 1;
         self.recorded_units_end = units + 1;
-        self.repeats.clear();
-        if self.run < runs {
-            sessions.note(block, self.run..runs, &mut self.sessions, &mut self.repeats);
-            self.run = runs;
+        self.repeat_ranges.clear();
+        if self.run_index < runs {
+            sessions.note_runs(block, self.run_index..runs, &mut self.sessions, &mut self.repeat_ranges);
+            self.run_index = runs;
         }
-        if !self.repeats.is_empty() {
+        if !self.repeat_ranges.is_empty() {
             self.mark_known(block, units);
         }
     }
@@ -62,7 +62,7 @@ impl BlockCursor {
     #[cold]
     fn mark_known(&self, block: &mut Block, end: usize) {
         let mut frame = self.arena;
-        for i in self.unit..end {
+        for i in self.unit_index..end {
             let BlockMessage { kind, end, .. } = block.units[i];
             let BlockMessageKind::Numbered { run, maybe } = kind else {
                 frame = end as usize;
@@ -70,8 +70,8 @@ impl BlockCursor {
             };
             let number = Event::new(&block.arena[frame..]).and_then(|e| e.sequence());
             frame = end as usize;
-            let first = self.repeats.partition_point(|k| k.run < run);
-            let run_repeats = self.repeats[first..].iter().take_while(|k| k.run == run);
+            let first_repeat = self.repeat_ranges.partition_point(|k| k.run < run);
+            let run_repeats = self.repeat_ranges[first_repeat..].iter().take_while(|k| k.run == run);
             let Some(part) = run_repeats.into_iter().find(|k| number.is_some_and(|n| k.numbers.contains(&n)))
             else {
                 continue;

@@ -284,7 +284,7 @@ impl Block {
     pub fn roll_back(&mut self, mark: ArenaRollbackPoint) {
         self.arena.truncate(mark.arena);
         self.fixups.truncate(mark.fixups);
-        self.waiting.forget();
+        self.waiting.forget_message();
     }
 
     /// Returns the arena and the resolver that build an event.
@@ -292,7 +292,7 @@ impl Block {
     pub fn builder<'b>(&'b mut self, dictionary: &'b Dictionary) -> (&'b mut Vec<u8>, BlockNameResolver<'b>) {
         let frame = self.arena.len() as u32;
         let Self { arena, names: local, fixups, waiting, .. } = self;
-        (arena, BlockNameResolver { dictionary, local, fixups, waiting, frame })
+        (arena, BlockNameResolver { dictionary, local, fixups, waiting_names: waiting, frame })
     }
 
     /// Resolves all waiting names. The caller must call it when decoding ends.
@@ -341,9 +341,9 @@ impl Block {
         waiting.next(unit, &mut to);
         self.tally.events += u64::from(events);
         let (end, fixups_end) = (self.arena.len() as u32, self.fixups.len() as u32);
-        let last = &mut self.units[unit];
-        (last.end, last.fixups_end) = (end, fixups_end);
-        last.events += events;
+        let block_unit = &mut self.units[unit];
+        (block_unit.end, block_unit.fixups_end) = (end, fixups_end);
+        block_unit.events += events;
     }
 
     /// Ends messages that became one event each and brought no fix-ups; their frames are at the end of the
@@ -410,7 +410,7 @@ impl Block {
     /// Marks progress if the message at `start..end` of the source reaches over a multiple of
     /// [`PROGRESS_BYTES`].
     #[inline]
-    pub fn progress(&mut self, start: u64, end: u64) {
+    pub fn mark_crossed_progress(&mut self, start: u64, end: u64) {
         if start / PROGRESS_BYTES != end / PROGRESS_BYTES && !self.in_packet {
             self.mark_progress(end, false);
         }
@@ -452,7 +452,7 @@ impl Block {
     }
 
     /// Corrects the account of the block and of its later marks: the unit's message became no events after all.
-    pub fn recount(&mut self, unit: usize, verdict: TurnVerdict) {
+    pub fn recount_unit(&mut self, unit: usize, verdict: TurnVerdict) {
         let events = u64::from(self.units[unit].events);
         let unresolved = u64::from(self.unresolved.binary_search(&(unit as u32)).is_ok());
         let entries = self.entries.binary_search_by_key(&(unit as u32), |(entry_unit, _)| *entry_unit);
@@ -522,16 +522,17 @@ impl Block {
             let name = self.names.name(f.dict, f.id).expect("the block's own name");
             resolved(f) == 0 && dictionary.get(f.dict, name.as_bytes()).is_none()
         };
-        let mut new: Vec<_> = fixups.iter().filter(|f| is_new(f)).map(|f| (f.dict as u8, f.id)).collect();
-        new.sort_unstable();
-        new.dedup();
-        let count = |dict: NameKind| new.iter().filter(|(d, _)| *d == dict as u8).count() as u32;
+        let mut new_names: Vec<_> =
+            fixups.iter().filter(|f| is_new(f)).map(|f| (f.dict as u8, f.id)).collect();
+        new_names.sort_unstable();
+        new_names.dedup();
+        let count = |dict: NameKind| new_names.iter().filter(|(d, _)| *d == dict as u8).count() as u32;
         fixups.iter().map(|f| f.dict).find(|&d| count(d) > 0 && dictionary.len(d) + count(d) > d.id_max())
     }
 
     /// Looks up a session by its key; `None` if the key is new or forgotten.
     #[inline]
-    pub fn session(&self, key: &SessionNameKey) -> Option<usize> {
+    pub fn find_session(&self, key: &SessionNameKey) -> Option<usize> {
         self.index.by_key(key)
     }
 
@@ -547,7 +548,7 @@ impl Block {
     /// Notes the sequence number of a message of this session; returns the run that it is in.
     #[inline]
     pub fn note_sequence(&mut self, id: usize, sequence: u64, numbering: SequenceEffect) -> u32 {
-        let latest = self.index.latest[id];
+        let latest = self.index.latest_run_by_session[id];
         if numbering == SequenceEffect::Counts
             && latest as usize >= self.index.open_runs
             && let Some(run) = self.runs.get_mut(latest as usize)
@@ -567,12 +568,17 @@ impl Block {
             }
             SequenceEffect::Fills => return u32::MAX,
             SequenceEffect::Restarts { next, counts } => {
-                let start = if counts { sequence } else { next };
-                SequenceRun { session, restart: Some(next), start, end: start + u64::from(counts) }
+                let run_start = if counts { sequence } else { next };
+                SequenceRun {
+                    session,
+                    restart: Some(next),
+                    start: run_start,
+                    end: run_start + u64::from(counts),
+                }
             }
         };
         let latest = self.runs.len() as u32;
-        self.index.latest[id] = latest;
+        self.index.latest_run_by_session[id] = latest;
         self.runs.push(run);
         latest
     }

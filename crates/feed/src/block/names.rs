@@ -25,7 +25,7 @@ pub struct BlockNameResolver<'b> {
     pub(crate) dictionary: &'b Dictionary,
     pub(crate) local: &'b mut Dictionary,
     pub(crate) fixups: &'b mut Vec<IdFixup>,
-    pub(crate) waiting: &'b mut WaitingNames,
+    pub(crate) waiting_names: &'b mut WaitingNames,
     pub(crate) frame: u32,
 }
 
@@ -33,9 +33,9 @@ pub struct BlockNameResolver<'b> {
 #[derive(Debug, Default)]
 pub struct WaitingNames {
     /// Pending ids of the message before the current one.
-    before: Vec<PendingId>,
+    pending_before: Vec<PendingId>,
     /// Index of its unit.
-    unit: usize,
+    unit_index: usize,
     /// Pending ids of the current message.
     now: Vec<PendingId>,
 }
@@ -71,12 +71,12 @@ impl NameResolver for BlockNameResolver<'_> {
         let sought = if far { self.dictionary.start_lookup(dict, name) } else { None };
         match sought {
             Some(sought) => {
-                self.wait(PendingName::Sought(sought), id_offset);
+                self.wait_for_id(PendingName::Sought(sought), id_offset);
                 Ok(STAND_IN)
             }
             None => match self.dictionary.get(dict, name) {
                 Some(id) => Ok(id),
-                None => self.provisional(dict, name, id_offset),
+                None => self.add_provisional(dict, name, id_offset),
             },
         }
     }
@@ -88,7 +88,7 @@ impl NameResolver for BlockNameResolver<'_> {
         id_offset: usize,
         name: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
-        let (frame, arena_offset, waiting) = (self.frame, id_offset as u32, &mut self.waiting.now);
+        let (frame, arena_offset, waiting) = (self.frame, id_offset as u32, &mut self.waiting_names.now);
         let pending =
             waiting.iter().rposition(|pending| (pending.frame, pending.id_offset) == (frame, arena_offset));
         let mut room = [0; SOUGHT_BYTES];
@@ -108,7 +108,7 @@ impl BlockNameResolver<'_> {
     /// # Errors
     /// Fails as [`NameResolver::resolve`] does.
     pub fn resolve_now(&mut self, dict: NameKind, name: &[u8], id_offset: usize) -> Result<u32, Refusal> {
-        debug_assert!(self.waiting.before.is_empty(), "fix-ups stay in the order of the arena");
+        debug_assert!(self.waiting_names.pending_before.is_empty(), "fix-ups stay in the order of the arena");
         if let Some(id) = self.dictionary.get(dict, name) {
             return Ok(id);
         }
@@ -118,17 +118,17 @@ impl BlockNameResolver<'_> {
     }
 
     #[cold]
-    fn provisional(&mut self, dict: NameKind, name: &[u8], id_offset: usize) -> Result<u32, Refusal> {
+    fn add_provisional(&mut self, dict: NameKind, name: &[u8], id_offset: usize) -> Result<u32, Refusal> {
         // Whether the dictionary still has a place for it is for the sequencer to say: it depends on all that
         // comes before, which a worker does not know.
         let (id, _) = self.local.intern_up_to(dict, name, PROVISIONAL - 1)?;
-        self.wait(PendingName::Local(dict, id), id_offset);
+        self.wait_for_id(PendingName::Local(dict, id), id_offset);
         Ok(STAND_IN)
     }
 
     #[inline]
-    fn wait(&mut self, name: PendingName, id_offset: usize) {
-        self.waiting.now.push(PendingId { name, frame: self.frame, id_offset: id_offset as u32 });
+    fn wait_for_id(&mut self, name: PendingName, id_offset: usize) {
+        self.waiting_names.now.push(PendingId { name, frame: self.frame, id_offset: id_offset as u32 });
     }
 }
 
@@ -137,12 +137,12 @@ impl WaitingNames {
     #[inline]
     pub fn next(&mut self, unit: usize, to: &mut IdPatchTarget<'_>) {
         self.resolve_before(to);
-        std::mem::swap(&mut self.before, &mut self.now);
-        self.unit = unit;
+        std::mem::swap(&mut self.pending_before, &mut self.now);
+        self.unit_index = unit;
     }
 
     /// Takes the current message back.
-    pub fn forget(&mut self) {
+    pub fn forget_message(&mut self) {
         self.now.clear();
     }
 
@@ -154,7 +154,7 @@ impl WaitingNames {
 
     #[inline]
     fn resolve_before(&mut self, to: &mut IdPatchTarget<'_>) {
-        for pending in &self.before {
+        for pending in &self.pending_before {
             let resolved_id = match &pending.name {
                 PendingName::Sought(sought) => {
                     to.dictionary.finish_lookup(sought).map(|id| (sought.dict(), id))
@@ -163,10 +163,10 @@ impl WaitingNames {
             };
             match resolved_id {
                 Some((dict, id)) => write_id(to.arena, pending.id_offset as usize, dict, id),
-                None => to.provisional(pending, self.unit),
+                None => to.patch_provisional(pending, self.unit_index),
             }
         }
-        self.before.clear();
+        self.pending_before.clear();
     }
 }
 
@@ -182,7 +182,7 @@ pub struct IdPatchTarget<'b> {
 
 impl IdPatchTarget<'_> {
     #[cold]
-    fn provisional(&mut self, pending: &PendingId, unit: usize) {
+    fn patch_provisional(&mut self, pending: &PendingId, unit: usize) {
         let (dict, id) = match &pending.name {
             PendingName::Local(dict, id) => (*dict, *id),
             PendingName::Sought(sought) => {

@@ -50,14 +50,14 @@ pub struct QuarantineDetails<'a> {
 pub fn quarantine_frame(out: &mut Vec<u8>, details: &QuarantineDetails<'_>) {
     let mut e = EventBuilder::begin(out, EventKind::Quarantine, details.ts);
     e.source(details.source, details.offset as u32);
-    set(&mut e, EventField::RawAt, EventValue::UInt(details.raw_at));
-    set(&mut e, EventField::Length, EventValue::UInt(details.raw.length));
-    set(&mut e, EventField::Reason, EventValue::Text(details.reason));
+    set_field(&mut e, EventField::RawAt, EventValue::UInt(details.raw_at));
+    set_field(&mut e, EventField::Length, EventValue::UInt(details.raw.length));
+    set_field(&mut e, EventField::Reason, EventValue::Text(details.reason));
     if !details.detail.is_empty() {
-        set(&mut e, EventField::Detail, EventValue::Text(details.detail));
+        set_field(&mut e, EventField::Detail, EventValue::Text(details.detail));
     }
     if let Some(hash) = details.raw.hash {
-        set(&mut e, EventField::Hash, EventValue::Text(&hash.to_hex()));
+        set_field(&mut e, EventField::Hash, EventValue::Text(&hash.to_hex()));
     }
     if !details.head.is_empty() {
         e.keep_unmapped("head", &json_string(details.head)).expect("a name of four bytes");
@@ -100,10 +100,10 @@ pub struct TapeGapDetails<'a> {
 pub fn tape_gap_frame(out: &mut Vec<u8>, gap: &TapeGapDetails<'_>) {
     let mut e = EventBuilder::begin(out, EventKind::Quarantine, gap.ts);
     e.source(gap.source, 0);
-    set(&mut e, EventField::RawAt, EventValue::UInt(0));
-    set(&mut e, EventField::Length, EventValue::UInt(0));
-    set(&mut e, EventField::Reason, EventValue::Text(gap.gap.reason()));
-    set(&mut e, EventField::Detail, EventValue::Text(gap.detail));
+    set_field(&mut e, EventField::RawAt, EventValue::UInt(0));
+    set_field(&mut e, EventField::Length, EventValue::UInt(0));
+    set_field(&mut e, EventField::Reason, EventValue::Text(gap.gap.reason()));
+    set_field(&mut e, EventField::Detail, EventValue::Text(gap.detail));
     let mut keep = |name, json: &str| e.keep_unmapped(name, json).expect("a short name");
     keep("tape", &json_string(gap.tape.as_bytes()));
     keep("from", &gap.from.0.to_string());
@@ -146,6 +146,6 @@ impl Block {
 }
 
 /// Sets a field of a bookkeeping frame, which its kind has.
-pub fn set(e: &mut EventBuilder<'_>, field: EventField, value: EventValue<'_>) {
+pub fn set_field(e: &mut EventBuilder<'_>, field: EventField, value: EventValue<'_>) {
     e.set_field(field, value).expect("of its sort");
 }

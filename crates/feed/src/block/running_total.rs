@@ -35,7 +35,7 @@ impl Default for ExactSum {
 
 impl ExactSum {
     /// Adds an amount; `None` makes the sum unknown.
-    pub fn add(&mut self, more: Option<Amount>) {
+    pub fn add_amount(&mut self, more: Option<Amount>) {
         self.0 = self.0.zip(more).and_then(|(sum, more)| {
             let exponent = sum.exponent().min(more.exponent());
             let scaled = |amount: Amount| {
@@ -50,7 +50,7 @@ impl ExactSum {
 
     /// Returns the sum without this amount.
     pub fn minus(mut self, less: Amount) -> Option<Amount> {
-        self.add(negated(less));
+        self.add_amount(negated(less));
         self.0
     }
 }

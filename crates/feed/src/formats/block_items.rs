@@ -29,7 +29,7 @@ pub(super) fn decode_items<F: FrameFault>(
             NextFrame::Incomplete { from, .. } => break from,
             NextFrame::End => break bytes.len(),
         };
-        block.progress(block.base + span.start as u64, block.base + span.end as u64);
+        block.mark_crossed_progress(block.base + span.start as u64, block.base + span.end as u64);
         offset = span.end;
     };
     block.bytes = bytes;

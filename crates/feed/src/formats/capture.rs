@@ -31,7 +31,7 @@ impl DatagramFilter {
         self.groups.is_empty() || self.groups.contains(&ip)
     }
 
-    fn wants(&self, to: std::net::SocketAddr) -> bool {
+    fn wants_receiver(&self, to: std::net::SocketAddr) -> bool {
         self.wants_host(to.ip()) && (self.ports.is_empty() || self.ports.contains(&to.port()))
     }
 }
@@ -58,10 +58,10 @@ pub fn decode(
     let mut fragments = FragmentScan::default();
     // Where fragments begin whose datagrams are whole, or given up, at a later place: a restart must not begin between the two.
     let mut pending_fragments: Option<(u64, usize)> = None;
-    let mut start = 0;
+    let mut packet_start = 0;
     loop {
-        let offset = base + start as u64;
-        let end = match walker.next(&bytes, start) {
+        let offset = base + packet_start as u64;
+        let packet_end = match walker.next(&bytes, packet_start) {
             NextCaptureRecord::Skip { end } => end,
             NextCaptureRecord::Dropped { count, end, .. } => {
                 let detail = format!("{count} datagrams were dropped before this place");
@@ -70,9 +70,9 @@ pub fn decode(
             }
             NextCaptureRecord::Packet(p) => {
                 let packet = &bytes[p.bytes.clone()];
-                let record = &bytes[start..p.end];
+                let record = &bytes[packet_start..p.end];
                 match udp(p.link, packet, p.is_cut()) {
-                    UdpParseOutcome::Datagram(d) if select.wants(d.to) => {
+                    UdpParseOutcome::Datagram(d) if select.wants_receiver(d.to) => {
                         payload.clear();
                         payload.extend_from_slice(&packet[d.payload.clone()]);
                         std::mem::swap(&mut block.bytes, &mut payload);
@@ -86,28 +86,28 @@ pub fn decode(
                             block.times.push((base + p.end as u64, UnixNanos(ts)));
                         }
                     }
-                    UdpParseOutcome::Cut(to) if to.is_none_or(|to| select.wants(to)) => {
+                    UdpParseOutcome::Cut(to) if to.is_none_or(|to| select.wants_receiver(to)) => {
                         let detail = format!("{} of {} bytes were captured", packet.len(), p.original);
                         block.quarantine(source, offset, record, "truncated_packet", &detail);
                     }
                     UdpParseOutcome::Fragment(part) => {
-                        let Fragment { role, end } = fragments.fragment(&bytes, start, walker);
+                        let Fragment { role, end } = fragments.fragment(&bytes, packet_start, walker);
                         let (from, upto) = pending_fragments.unwrap_or((offset, end));
                         pending_fragments = Some((from, upto.max(end)));
                         match role {
                             FragmentRole::First(datagram) => {
-                                if select.wants(datagram.to) {
+                                if select.wants_receiver(datagram.to) {
                                     payload.clear();
                                     payload.extend_from_slice(&fragments.payloads()[datagram.payload]);
                                     std::mem::swap(&mut block.bytes, &mut payload);
                                     block.base = base + (p.bytes.start + part.bytes.start) as u64;
                                     (block.eof, block.in_packet) = (true, true);
                                     block.sent = Some((datagram.to, UnixNanos(datagram.ts_ns.unwrap_or(0))));
-                                    let before = (block.units.len(), block.arena.len());
+                                    let marks_before = (block.units.len(), block.arena.len());
                                     decoder.decode_block(block, source, dictionary);
                                     std::mem::swap(&mut block.bytes, &mut payload);
                                     (block.base, block.eof, block.in_packet) = (base, eof, false);
-                                    move_into(block, before, base + datagram.room_end as u64);
+                                    move_into(block, marks_before, base + datagram.room_end as u64);
                                 } else {
                                     block.end_ignored();
                                 }
@@ -136,24 +136,24 @@ pub fn decode(
                 }
                 p.end
             }
-            NextCaptureRecord::More if eof && start < bytes.len() => {
+            NextCaptureRecord::More if eof && packet_start < bytes.len() => {
                 let fault_text = "the capture ends in the middle of a record";
-                block.quarantine(source, offset, &bytes[start..], "truncated", fault_text);
+                block.quarantine(source, offset, &bytes[packet_start..], "truncated", fault_text);
                 bytes.len()
             }
-            NextCaptureRecord::Lost { reason: cause } if start < bytes.len() => {
-                let end = (start + LOST_BYTES).min(bytes.len());
-                block.quarantine(source, offset, &bytes[start..end], "bad_capture", cause);
-                end
+            NextCaptureRecord::Lost { reason: cause } if packet_start < bytes.len() => {
+                let lost_end = (packet_start + LOST_BYTES).min(bytes.len());
+                block.quarantine(source, offset, &bytes[packet_start..lost_end], "bad_capture", cause);
+                lost_end
             }
             NextCaptureRecord::More | NextCaptureRecord::Lost { .. } => break,
         };
-        start = end;
+        packet_start = packet_end;
         match pending_fragments {
-            None => block.progress(offset, base + end as u64),
-            Some((_, upto)) if end < upto => {}
+            None => block.mark_crossed_progress(offset, base + packet_end as u64),
+            Some((_, upto)) if packet_end < upto => {}
             Some((from, _)) => {
-                block.progress(from, base + end as u64);
+                block.mark_crossed_progress(from, base + packet_end as u64);
                 pending_fragments = None;
             }
         }
@@ -161,7 +161,7 @@ pub fn decode(
     payload.clear();
     block.payload = payload;
     block.bytes = bytes;
-    block.decoded = start;
+    block.decoded = packet_start;
 }
 
 /// Moves the messages since `before`, a number of units and a length of the arena, that begin at `end` of the source or behind it

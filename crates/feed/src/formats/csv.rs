@@ -89,7 +89,7 @@ impl Dialect for CsvDialect {
             self.unlisted.borrow_mut().insert(text.to_owned());
             return Ok(text.to_owned());
         }
-        let hint = match FileNamePart::is_meant(text) {
+        let hint = match FileNamePart::is_file_name_path(text) {
             true => {
                 "; a part of the file's name has its separator: '@file[0, \"-\"]', or all parts but the last two: '@file[:-2, \"_\"]'"
             }
@@ -173,7 +173,7 @@ impl ByteFormat for CsvFormat {
     }
 
     /// Returns the name of the file, which may contain its day, followed by the header.
-    fn head(&self, path: &Path, bytes: &[u8]) -> Arc<[u8]> {
+    fn source_head(&self, path: &Path, bytes: &[u8]) -> Arc<[u8]> {
         let name = path.file_name().map(|n| n.to_string_lossy().replace('\n', " "));
         let mut head = name.unwrap_or_default().into_bytes();
         head.push(b'\n');
@@ -219,7 +219,7 @@ impl CsvDecoder {
     }
 
     #[cold]
-    fn refuse(&self, block: &mut Block, origin: MessageOrigin, raw: &[u8], fault: CsvFault) {
+    fn quarantine_row(&self, block: &mut Block, origin: MessageOrigin, raw: &[u8], fault: CsvFault) {
         let detail = self.decoder.explain(&fault, raw);
         block.quarantine(origin.source, origin.offset, raw, fault.code.as_str(), &detail);
     }
@@ -227,7 +227,7 @@ impl CsvDecoder {
 
 impl FormatDecoder for CsvDecoder {
     fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
-        let before = block.before.take();
+        let message_count = block.before.take();
         let head = block.head.clone();
         let (name, header) = match head.iter().position(|b| *b == b'\n') {
             Some(name_end) => (&head[..name_end], &head[name_end + 1..]),
@@ -238,13 +238,13 @@ impl FormatDecoder for CsvDecoder {
         let file_parts: Vec<_> = self.kind.file_parts.iter().map(|part| part.find(&name)).collect();
         // The first block has its header in itself.
         if block.base == 0 {
-            self.decoder.begin();
+            self.decoder.begin_file();
         } else {
             self.decoder.read_header(header);
         }
         decode_items(block, source, |block, bytes, offset| {
-            let next = self.decoder.next(bytes, offset, block.base, block.eof);
-            next.map(|row| {
+            let next_row = self.decoder.next(bytes, offset, block.base, block.eof);
+            next_row.map(|row| {
                 let (raw, origin) = (row.span.slice(bytes), block.origin(source, row.span));
                 match row.content {
                     Ok(CsvRowKind::Header) => block.end_ignored(),
@@ -264,15 +264,15 @@ impl FormatDecoder for CsvDecoder {
                     }
                     Ok(CsvRowKind::Trailer(count)) => {
                         let headers = self.decoder.header_rows();
-                        match count.and_then(|n| block.claim(n, headers, before)) {
+                        match count.and_then(|n| block.claim(n, headers, message_count)) {
                             Some(actual_count) => {
                                 let fault = CsvFault::count(count.unwrap_or(0), actual_count);
-                                self.refuse(block, origin, raw, fault);
+                                self.quarantine_row(block, origin, raw, fault);
                             }
                             None => block.end_ignored(),
                         }
                     }
-                    Err(fault) => self.refuse(block, origin, raw, fault),
+                    Err(fault) => self.quarantine_row(block, origin, raw, fault),
                 }
                 row.with_terminator()
             })
@@ -284,8 +284,8 @@ impl FormatDecoder for CsvDecoder {
     }
 
     fn resume_from(&mut self, before: &mut dyn FormatDecoder) {
-        if let Some(before) = (before as &mut dyn std::any::Any).downcast_mut::<Self>() {
-            self.decoder.resume_from(&before.decoder);
+        if let Some(other_decoder) = (before as &mut dyn std::any::Any).downcast_mut::<Self>() {
+            self.decoder.resume_from(&other_decoder.decoder);
         }
     }
 

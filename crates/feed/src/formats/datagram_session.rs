@@ -13,7 +13,7 @@ use std::ops::Range;
 pub struct DatagramSession<S> {
     session: S,
     /// Number of the next message; 0 before the first packet.
-    next: u64,
+    next_number: u64,
     /// Missing messages, the latest [`GAPS_MAX`] gaps.
     gaps: VecDeque<SequenceGap>,
 }
@@ -38,7 +38,7 @@ impl fmt::Display for SequenceGap {
 impl<S: Copy + PartialEq> DatagramSession<S> {
     /// Returns whether `session` differs from the session of the previous packet.
     pub fn begins_session(&self, session: S) -> bool {
-        self.next != 0 && self.session != session
+        self.next_number != 0 && self.session != session
     }
 
     /// Accepts a packet with the messages `first..first + count` of `session`. Returns which of its messages are new,
@@ -47,22 +47,22 @@ impl<S: Copy + PartialEq> DatagramSession<S> {
     /// # Errors
     /// Fails with the messages that are missing before the packet; then all its messages are new.
     pub fn accept_packet(&mut self, session: S, first: u64, count: u16) -> Result<Range<u16>, SequenceGap> {
-        if self.next == 0 || self.session != session {
+        if self.next_number == 0 || self.session != session {
             // A session begins with its first message, also one that another source has begun: its orders are not known here.
-            *self = Self { session, next: 1, gaps: VecDeque::new() };
+            *self = Self { session, next_number: 1, gaps: VecDeque::new() };
         }
-        let from = self.next;
-        self.next = from.max(first.saturating_add(count.into()));
-        if first > from {
-            let gap = SequenceGap { from, to: first };
+        let expected_number = self.next_number;
+        self.next_number = expected_number.max(first.saturating_add(count.into()));
+        if first > expected_number {
+            let gap = SequenceGap { from: expected_number, to: first };
             if self.gaps.len() == GAPS_MAX {
                 self.gaps.pop_front();
             }
             self.gaps.push_back(gap);
             return Err(gap);
         }
-        let had = u16::try_from(from - first).unwrap_or(u16::MAX).min(count);
-        Ok(had..count)
+        let repeated_count = u16::try_from(expected_number - first).unwrap_or(u16::MAX).min(count);
+        Ok(repeated_count..count)
     }
 
     /// Returns whether this message was missing and arrives late, after a gap.
@@ -71,7 +71,7 @@ impl<S: Copy + PartialEq> DatagramSession<S> {
     }
 
     /// Returns the session of the last packet.
-    pub fn session(&self) -> S {
+    pub fn last_session(&self) -> S {
         self.session
     }
 }

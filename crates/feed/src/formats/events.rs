@@ -86,7 +86,7 @@ fn decode_line(
         Ok(_) => block.end_ignored(),
         Err(e) => {
             block.roll_back(mark);
-            let concern = concern(line, lookup);
+            let concern = affected_books(line, lookup);
             block.quarantine_message(origin, line, e.code, &e.to_string(), &concern);
         }
     }
@@ -94,7 +94,7 @@ fn decode_line(
 
 /// Returns the books that a refused line may affect.
 #[cold]
-fn concern<I: InstrumentLookup>(line: &[u8], _: &I) -> AffectedBooks {
+fn affected_books<I: InstrumentLookup>(line: &[u8], _: &I) -> AffectedBooks {
     #[derive(Deserialize)]
     struct EventLineSubject {
         kind: Option<String>,

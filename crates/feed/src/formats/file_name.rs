@@ -20,7 +20,7 @@ enum PartChoice {
 
 impl FileNamePart {
     /// Returns whether a path is meant for a part of a file's name.
-    pub fn is_meant(path: &str) -> bool {
+    pub fn is_file_name_path(path: &str) -> bool {
         path.starts_with("@file")
     }
 
@@ -31,8 +31,8 @@ impl FileNamePart {
         let is_separator = (1..=SEPARATOR_BYTES_MAX).contains(&separator.len())
             && !separator.contains(|c: char| c.is_control() || c == '"');
         let choice = match choice.strip_prefix(":-") {
-            Some(count) => PartChoice::AllButLast(number(count).filter(|count| *count > 0)?),
-            None => PartChoice::At(number(choice)?),
+            Some(count) => PartChoice::AllButLast(parse_number(count).filter(|count| *count > 0)?),
+            None => PartChoice::At(parse_number(choice)?),
         };
         is_separator.then(|| Self { separator: separator.to_owned(), choice })
     }
@@ -52,7 +52,7 @@ impl FileNamePart {
 }
 
 /// Parses a plain number below a hundred.
-fn number(text: &str) -> Option<usize> {
+fn parse_number(text: &str) -> Option<usize> {
     let is_plain = text == "0" || !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|number| is_plain && *number < PARTS_MAX)
 }

@@ -49,7 +49,7 @@ pub trait ByteFormat: Debug + Send + Sync {
     }
 
     /// Guesses an offset in `buf` with only whole messages before it: by default, after the last line end.
-    fn cut(&self, buf: &[u8]) -> usize {
+    fn cut_offset(&self, buf: &[u8]) -> usize {
         memchr::memrchr(b'\n', buf).map_or(0, |offset| offset + 1)
     }
 
@@ -69,7 +69,7 @@ pub trait ByteFormat: Debug + Send + Sync {
     }
 
     /// Returns the start of a source that each of its decoders must know; the bytes must be the source's first bytes.
-    fn head(&self, _path: &Path, _bytes: &[u8]) -> Arc<[u8]> {
+    fn source_head(&self, _path: &Path, _bytes: &[u8]) -> Arc<[u8]> {
         Arc::default()
     }
 
@@ -200,13 +200,13 @@ impl Format {
     }
 
     /// Guesses an offset in `buf` with only whole messages before it.
-    pub fn cut(&self, buf: &[u8]) -> usize {
-        self.bytes.cut(buf)
+    pub fn cut_offset(&self, buf: &[u8]) -> usize {
+        self.bytes.cut_offset(buf)
     }
 
     /// Returns the start of a source that each of its decoders must know; `bytes` must be the source's first bytes.
-    pub fn head(&self, path: &Path, bytes: &[u8]) -> Arc<[u8]> {
-        self.bytes.head(path, bytes)
+    pub fn source_head(&self, path: &Path, bytes: &[u8]) -> Arc<[u8]> {
+        self.bytes.source_head(path, bytes)
     }
 
     /// Returns the part of a source's name that each of its decoders must know.

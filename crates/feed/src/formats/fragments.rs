@@ -68,11 +68,11 @@ pub struct FragmentScan {
     fragments: BTreeMap<usize, Fragment>,
     payloads: Vec<u8>,
     reassembler: IpReassembler,
-    open: Vec<OpenDatagram>,
+    open_datagrams: Vec<OpenDatagram>,
     /// Since where a datagram waits for fragments.
     chain_start: Option<usize>,
     /// The end of the scanned part.
-    end: usize,
+    scan_end: usize,
 }
 
 #[derive(Debug)]
@@ -87,9 +87,9 @@ struct OpenDatagram {
 impl FragmentScan {
     /// Takes the record at `start`, which is `packet` of `bytes`.
     #[inline]
-    pub fn add(&mut self, bytes: &[u8], start: usize, packet: &CapturedPacket) {
-        if !self.open.is_empty() {
-            self.expire(start, packet.ts_ns);
+    pub fn add_record(&mut self, bytes: &[u8], start: usize, packet: &CapturedPacket) {
+        if !self.open_datagrams.is_empty() {
+            self.expire_datagrams(start, packet.ts_ns);
         }
         let content = &bytes[packet.bytes.clone()];
         if let UdpParseOutcome::Fragment(fragment) = udp(packet.link, content, packet.is_cut()) {
@@ -107,27 +107,32 @@ impl FragmentScan {
     ) {
         let (key, end) = ((fragment.from, fragment.to, fragment.id), record.end);
         self.chain_start.get_or_insert(record.start);
-        let index = self.open.iter().position(|datagram| datagram.key == key).unwrap_or_else(|| {
-            self.open.push(OpenDatagram { key, records: Vec::new(), ts_ns: ts_ns.unwrap_or(0) });
-            self.open.len() - 1
-        });
-        self.open[index].records.push(record);
+        let index =
+            self.open_datagrams.iter().position(|datagram| datagram.key == key).unwrap_or_else(|| {
+                self.open_datagrams.push(OpenDatagram {
+                    key,
+                    records: Vec::new(),
+                    ts_ns: ts_ns.unwrap_or(0),
+                });
+                self.open_datagrams.len() - 1
+            });
+        self.open_datagrams[index].records.push(record);
         let wrong_checksums = self.reassembler.counts().wrong_checksums;
-        if let Some(whole_datagram) = self.reassembler.add(fragment, content, ts_ns) {
-            let from = self.payloads.len();
-            self.payloads.extend_from_slice(whole_datagram.payload);
-            let (to, payload) = (whole_datagram.to, from..self.payloads.len());
-            let records = self.open.remove(index).records;
+        if let Some(reassembled) = self.reassembler.add(fragment, content, ts_ns) {
+            let payload_start = self.payloads.len();
+            self.payloads.extend_from_slice(reassembled.payload);
+            let (to, payload) = (reassembled.to, payload_start..self.payloads.len());
+            let records = self.open_datagrams.remove(index).records;
             let adjacent = records.windows(2).take_while(|pair| pair[0].end == pair[1].start).count();
-            let first = WholeDatagram { to, payload, ts_ns, room_end: records[adjacent].end };
+            let whole_datagram = WholeDatagram { to, payload, ts_ns, room_end: records[adjacent].end };
             let later = FragmentRole::Later(ts_ns);
             let later = records[1..].iter().map(|r| (r.start, Fragment { role: later.clone(), end }));
             self.fragments.extend(later);
-            let role = FragmentRole::First(Box::new(first));
+            let role = FragmentRole::First(Box::new(whole_datagram));
             self.fragments.insert(records[0].start, Fragment { role, end });
         }
         // A fragment that contradicts others ends its datagram, and a datagram too many the oldest one.
-        let Self { fragments, reassembler, open, .. } = self;
+        let Self { fragments, reassembler, open_datagrams: open, .. } = self;
         let is_wrong = reassembler.counts().wrong_checksums > wrong_checksums;
         open.retain(|datagram| {
             let is_open = reassembler.is_open(datagram.key);
@@ -137,7 +142,7 @@ impl FragmentScan {
                     true => "its fragments contradict each other",
                     false => "too many datagrams wait for fragments",
                 };
-                lose(fragments, datagram, reason, end);
+                give_up_datagram(fragments, datagram, reason, end);
             }
             is_open
         });
@@ -145,14 +150,14 @@ impl FragmentScan {
     }
 
     fn end_chain(&mut self) {
-        if self.open.is_empty() {
+        if self.open_datagrams.is_empty() {
             self.chain_start = None;
         }
     }
 
     #[cold]
-    fn expire(&mut self, start: usize, ts_ns: Option<i64>) {
-        let Self { fragments, reassembler, open, chain_start, .. } = self;
+    fn expire_datagrams(&mut self, start: usize, ts_ns: Option<i64>) {
+        let Self { fragments, reassembler, open_datagrams: open, chain_start, .. } = self;
         let is_over = chain_start.is_some_and(|chain_start| start - chain_start > CHAIN_BYTES_MAX);
         open.retain(|datagram| {
             let is_late = is_over
@@ -160,7 +165,7 @@ impl FragmentScan {
                 || ts_ns.is_some_and(|ts_ns| ts_ns.saturating_sub(datagram.ts_ns) > WAIT_NS_MAX);
             if is_late {
                 reassembler.give_up(datagram.key);
-                lose(fragments, datagram, MISSING, start);
+                give_up_datagram(fragments, datagram, MISSING, start);
             }
             !is_late
         });
@@ -168,7 +173,7 @@ impl FragmentScan {
     }
 
     /// Returns the last place up to `end`, where the records that were taken end, at which no datagram waits for fragments.
-    pub fn cut(&self, end: usize) -> usize {
+    pub fn cut_offset(&self, end: usize) -> usize {
         self.chain_start.unwrap_or(end)
     }
 
@@ -176,27 +181,27 @@ impl FragmentScan {
     /// behind that record.
     #[cold]
     pub fn fragment(&mut self, bytes: &[u8], start: usize, walker: &CaptureWalker) -> Fragment {
-        if start >= self.end {
-            self.scan(bytes, start, walker.clone());
+        if start >= self.scan_end {
+            self.scan_records(bytes, start, walker.clone());
         }
         let never_whole = || Fragment { role: FragmentRole::Lost(MISSING), end: bytes.len() };
         self.fragments.remove(&start).unwrap_or_else(never_whole)
     }
 
-    fn scan(&mut self, bytes: &[u8], start: usize, mut walker: CaptureWalker) {
+    fn scan_records(&mut self, bytes: &[u8], start: usize, mut walker: CaptureWalker) {
         *self = Self::default();
         let mut offset = start;
         while offset < bytes.len() {
             offset = match walker.next(bytes, offset) {
                 NextCaptureRecord::Packet(packet) => {
-                    self.add(bytes, offset, &packet);
+                    self.add_record(bytes, offset, &packet);
                     packet.end
                 }
                 NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. } => end,
                 NextCaptureRecord::More | NextCaptureRecord::Lost { .. } => break,
             };
         }
-        self.end = bytes.len();
+        self.scan_end = bytes.len();
     }
 
     /// Returns the payloads of the complete datagrams.
@@ -211,7 +216,7 @@ const WRONG_CHECKSUM: &str =
 const MISSING: &str = "others of its fragments are missing";
 
 /// Notes that a datagram was given up at `end`.
-fn lose(
+fn give_up_datagram(
     fragments: &mut BTreeMap<usize, Fragment>,
     datagram: &OpenDatagram,
     reason: &'static str,

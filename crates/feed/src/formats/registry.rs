@@ -26,7 +26,7 @@ fn entry(name: &str) -> Option<&'static FormatEntry> {
     FORMATS.iter().copied().find(|entry| entry.name == name)
 }
 
-fn names() -> String {
+fn format_names() -> String {
     FORMATS.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
 }
 
@@ -51,7 +51,7 @@ impl Format {
             None => {
                 let suggestion =
                     suggest_word(format, FORMATS.iter().map(|entry| entry.name).chain([events::NAME]));
-                let format_names = format!("{}, {}", names(), events::NAME);
+                let format_names = format!("{}, {}", format_names(), events::NAME);
                 Err(config_error(format!("no format `{format}`{suggestion}; formats: {format_names}")))
             }
             Some(_) if mapping.is_empty() => {
@@ -134,8 +134,11 @@ impl Mapping {
 fn entry_of(mapping: &Mapping) -> Result<&'static FormatEntry, Error> {
     entry(&mapping.format).ok_or_else(|| {
         let suggestion = suggest_word(&mapping.format, FORMATS.iter().map(|entry| entry.name));
-        let message =
-            format!("format `{}` has no mapping{suggestion}; formats with one: {}", mapping.format, names());
+        let message = format!(
+            "format `{}` has no mapping{suggestion}; formats with one: {}",
+            mapping.format,
+            format_names()
+        );
         mapping.refuse_key("format", message)
     })
 }

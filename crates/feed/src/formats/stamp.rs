@@ -16,7 +16,7 @@ pub fn receive_times(block: &mut Block, options: &DecodeOptions) {
         return;
     }
     if options.receive_times {
-        stamp(block);
+        stamp_block(block);
     }
     if options.by_receive_time {
         for unit in &mut block.units {
@@ -27,7 +27,7 @@ pub fn receive_times(block: &mut Block, options: &DecodeOptions) {
     }
 }
 
-fn stamp(block: &mut Block) {
+fn stamp_block(block: &mut Block) {
     let mut out = std::mem::take(&mut block.payload);
     out.clear();
     out.reserve(block.arena.len());
@@ -37,16 +37,16 @@ fn stamp(block: &mut Block) {
         let ts = time_of(&block.times, last_byte(unit.offset, unit.length)).filter(|_| has_events);
         while frame_start < unit.end as usize {
             let length = FrameHeader::read(&block.arena[frame_start..]).len_bytes();
-            let start = out.len();
+            let stamp_start = out.len();
             out.extend_from_slice(&block.arena[frame_start..frame_start + length]);
-            let moved = (start - frame_start) as u32;
+            let frame_length = (stamp_start - frame_start) as u32;
             while let Some(f) = block.fixups.get_mut(fixup).filter(|f| f.frame as usize == frame_start) {
-                f.frame += moved;
-                f.id_offset += moved;
+                f.frame += frame_length;
+                f.id_offset += frame_length;
                 fixup += 1;
             }
             if let Some(ts) = ts {
-                set_receive_time(&mut out, start, ts);
+                set_receive_time(&mut out, stamp_start, ts);
             }
             frame_start += length;
         }

@@ -10,12 +10,12 @@ pub fn canonical(n: u32) -> (u32, u8) {
     let (ten, hundred) = (tenth <= u32::MAX / 10, hundredth <= u32::MAX / 100);
     let (n, exponent) = if ten { (tenth, 1) } else { (n, 0) };
     let (n, exponent) = if hundred { (hundredth, 2) } else { (n, exponent) };
-    if hundred && n.is_multiple_of(10) { zeros(n) } else { (n, exponent) }
+    if hundred && n.is_multiple_of(10) { strip_zeros(n) } else { (n, exponent) }
 }
 
 /// Strips the remaining zeros of a number that had two and has more.
 #[cold]
-fn zeros(mut n: u32) -> (u32, u8) {
+fn strip_zeros(mut n: u32) -> (u32, u8) {
     if n == 0 {
         return (0, 0);
     }

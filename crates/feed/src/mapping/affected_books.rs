@@ -14,7 +14,7 @@ impl<R: Copy> MessageMapper<R> {
     pub(super) fn affected_books<M: ParsedMessage<Ref = R>>(&mut self, message: &M) -> AffectedBooks {
         let Self { plan, scratch, .. } = self;
         let plan = &*plan;
-        let view = MappingInput { message, picks: &[], entry: &[] };
+        let view = MappingInput { message, pick_slots: &[], entry_slots: &[] };
         let type_value = message.slot(plan.message_type);
         let message_type = type_value.map_or(&b""[..], |v| message.text(v, &mut scratch.suffixed_text));
         let rules: Vec<_> = plan.rules_for(message_type).iter().map(|&i| &plan.rules[i]).collect();
@@ -31,10 +31,10 @@ impl<R: Copy> MessageMapper<R> {
             let instr = e.fields.iter().find(|f| f.spec.field == EventField::Instr);
             instr.is_some_and(|f| !matches!(f.from, ValueSource::Entry(_) | ValueSource::Pick(_)))
         };
-        let first = events.clone().next().filter(|_| events.clone().all(names_message));
-        let event = events.find(|e| e.each.is_none()).or(first);
+        let first_event = events.clone().next().filter(|_| events.clone().all(names_message));
+        let event = events.find(|e| e.each.is_none()).or(first_event);
         // Where names are looked up, the one on the tape is another.
-        let (Some(event), None) = (event, &plan.reference) else { return AffectedBooks::Feed };
+        let (Some(event), None) = (event, &plan.instrument_master) else { return AffectedBooks::Feed };
         let mut text = |field| {
             let plan_of = event.fields.iter().find(|f| f.spec.field == field)?;
             let picked =

@@ -30,8 +30,8 @@ use unitape_model::{Dictionary, EventBuilder, FrameHeader, Price, Refusal, UnixN
 pub struct MessageMapper<R> {
     pub(super) plan: MappingPlan,
     /// The current group entry.
-    entry: Vec<Option<R>>,
-    picks: Vec<Option<R>>,
+    entry_slots: Vec<Option<R>>,
+    pick_slots: Vec<Option<R>>,
     pub(super) scratch: TextScratch,
     session: Vec<u8>,
     /// Entries of the current message.
@@ -57,9 +57,9 @@ pub(super) struct TextScratch {
     /// A value with its suffix.
     pub suffixed_text: Vec<u8>,
     /// Whether the current event has text with a guessed character set.
-    pub guessed: Cell<bool>,
+    pub was_guessed: Cell<bool>,
     /// The event's optional values that do not have the form of their field, each with its fault.
-    pub odd: RefCell<Vec<OddValue>>,
+    pub odd_values: RefCell<Vec<OddValue>>,
 }
 
 /// The outcome of a message.
@@ -76,10 +76,10 @@ pub(super) enum MappingOutcome {
 impl<R: Copy> MessageMapper<R> {
     /// Makes a mapper for this plan.
     pub fn new(plan: MappingPlan) -> Self {
-        let lookup = plan.reference.clone().map(ReferenceLookup::new);
+        let lookup = plan.instrument_master.clone().map(ReferenceLookup::new);
         Self {
-            entry: vec![None; plan.entry_slots.iter().copied().max().unwrap_or(0)],
-            picks: vec![None; plan.picks.len()],
+            entry_slots: vec![None; plan.entry_slots.iter().copied().max().unwrap_or(0)],
+            pick_slots: vec![None; plan.picks.len()],
             plan,
             scratch: TextScratch::default(),
             session: Vec::new(),
@@ -114,7 +114,7 @@ impl<R: Copy> MessageMapper<R> {
         let possdup = self.plan.possdup.and_then(|slot| message.slot(slot));
         let maybe = possdup.is_some_and(|v| message.text(v, &mut self.scratch.value_text) == b"Y");
         let outcome = match self.extras {
-            None => self.apply(block, message, origin, dictionary, PlainInstruments),
+            None => self.map_message(block, message, origin, dictionary, PlainInstruments),
             Some(_) => self.apply_with_extras(block, message, origin, dictionary),
         };
         match outcome {
@@ -148,8 +148,8 @@ impl<R: Copy> MessageMapper<R> {
     /// Counts the entries of a refused message from which its rule would make events. Reading them ends at the fault.
     #[cold]
     fn count_entries<M: ParsedMessage<Ref = R>>(&mut self, message: &M) -> u64 {
-        let Self { plan, entry, scratch, .. } = self;
-        let view = MappingInput { message, picks: &[], entry: &[] };
+        let Self { plan, entry_slots: entry, scratch, .. } = self;
+        let view = MappingInput { message, pick_slots: &[], entry_slots: &[] };
         let Some(rule) = rule_of(plan, &view, scratch) else { return 0 };
         let mut count = 0;
         for events in rule.events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
@@ -174,9 +174,9 @@ impl<R: Copy> MessageMapper<R> {
     ) -> Result<MappingOutcome, MessageRefusal> {
         let Some(mut extras) = self.extras.take() else { unreachable!("asked for it") };
         let outcome = match &mut extras.instrument_lookup {
-            None => self.apply(block, message, origin, dictionary, PlainInstruments),
+            None => self.map_message(block, message, origin, dictionary, PlainInstruments),
             Some(lookup) => {
-                let outcome = self.apply(block, message, origin, dictionary, &mut *lookup);
+                let outcome = self.map_message(block, message, origin, dictionary, &mut *lookup);
                 if lookup.take_missed() && matches!(outcome, Ok(MappingOutcome::Events { .. })) {
                     block.note_unresolved();
                 }
@@ -184,7 +184,7 @@ impl<R: Copy> MessageMapper<R> {
             }
         };
         if let Some(explainer) = &mut extras.explainer {
-            explainer.note(&self.plan, message, origin, block.units.len(), &outcome);
+            explainer.note_message(&self.plan, message, origin, block.units.len(), &outcome);
         }
         self.extras = Some(extras);
         outcome
@@ -201,7 +201,7 @@ impl<R: Copy> MessageMapper<R> {
     ) -> Option<u32> {
         let slot = self.plan.possdup.and(self.plan.sequence)?;
         let sequence = message.slot(slot).and_then(|v| message.number(v))?;
-        let mut numbering = message.numbering(message.slot(self.plan.message_type), sequence, maybe);
+        let mut numbering = message.sequence_effect(message.slot(self.plan.message_type), sequence, maybe);
         if !is_complete {
             match &mut numbering {
                 SequenceEffect::Counts | SequenceEffect::Fills => return None,
@@ -217,7 +217,7 @@ impl<R: Copy> MessageMapper<R> {
             }),
             _ => false,
         };
-        if let Some(id) = short.then(|| block.session(&key)).flatten() {
+        if let Some(id) = short.then(|| block.find_session(&key)).flatten() {
             return Some(block.note_sequence(id, sequence, numbering));
         }
         let mut session = std::mem::take(&mut self.session);
@@ -237,7 +237,7 @@ impl<R: Copy> MessageMapper<R> {
     }
 
     #[inline]
-    fn apply<M: ParsedMessage<Ref = R>>(
+    fn map_message<M: ParsedMessage<Ref = R>>(
         &mut self,
         block: &mut Block,
         message: &M,
@@ -245,9 +245,9 @@ impl<R: Copy> MessageMapper<R> {
         dictionary: &Dictionary,
         lookup: impl InstrumentLookup,
     ) -> Result<MappingOutcome, MessageRefusal> {
-        let Self { plan, entry, picks, scratch, entries, .. } = self;
+        let Self { plan, entry_slots: entry, pick_slots: picks, scratch, entries, .. } = self;
         let plan = &*plan;
-        let view = MappingInput { message, picks: &[], entry: &[] };
+        let view = MappingInput { message, pick_slots: &[], entry_slots: &[] };
         let Some(rule) = rule_of(plan, &view, scratch) else {
             let type_value = message.slot(plan.message_type);
             let message_type = type_value.map_or(&b""[..], |v| message.text(v, &mut scratch.suffixed_text));
@@ -265,7 +265,7 @@ impl<R: Copy> MessageMapper<R> {
         }
         let ts = event_time(plan, message, &mut scratch.value_text)?;
         fill_picks(plan, rule, message, PickBuffers { entry, picks }, &mut scratch.value_text)?;
-        let view = MappingInput { picks, ..view };
+        let view = MappingInput { pick_slots: picks, ..view };
         let sequence = plan.sequence.and_then(|s| message.slot(s)).and_then(|v| message.number(v));
         let mut writer = MappedEventWriter {
             block,
@@ -276,16 +276,16 @@ impl<R: Copy> MessageMapper<R> {
             dictionary,
             scratch,
             groups: &rule.event_groups,
-            step: None,
+            entry_step: None,
             count: 0,
             without_change: 0,
-            last: 0,
-            lookup,
+            last_start: 0,
+            instrument_lookup: lookup,
         };
         // Events of the same group stay together, entry by entry, because the order of entries is feed order.
         for events in rule.events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
             let Some(group) = events[0].each else {
-                writer.step = None;
+                writer.entry_step = None;
                 if view.is_wanted(&events[0], &mut writer.scratch.value_text) {
                     writer.event(&events[0], &view)?;
                 }
@@ -293,12 +293,13 @@ impl<R: Copy> MessageMapper<R> {
             };
             let mut cursor = EntryCursor::default();
             loop {
-                let before = cursor;
+                let cursor_before = cursor;
                 if !next_entry(plan, message, group, &mut cursor, entry)? {
                     break;
                 }
-                writer.step = plan.keeps.then_some(EntryStep { group, before, after: cursor });
-                let view = MappingInput { entry, ..view };
+                writer.entry_step =
+                    plan.keeps.then_some(EntryStep { group, before: cursor_before, after: cursor });
+                let view = MappingInput { entry_slots: entry, ..view };
                 entries.total += 1;
                 let (count, without_change) = (writer.count, writer.without_change);
                 for event in events {
@@ -329,8 +330,8 @@ impl<R: Copy> MessageMapper<R> {
                 Err(MessageRefusal { code: "no_event", detail: "no condition of the rule holds".to_owned() })
             }
             count => {
-                let last = writer.last;
-                mark_last(&mut block.arena[last..]);
+                let last_start = writer.last_start;
+                mark_last(&mut block.arena[last_start..]);
                 Ok(MappingOutcome::Events { ts, count })
             }
         }
@@ -361,8 +362,8 @@ fn rule_of<'p, M: ParsedMessage>(
 /// The current message, with the values picked from its groups and the current entry (empty outside an entry).
 pub(super) struct MappingInput<'m, M: ParsedMessage> {
     pub message: &'m M,
-    pub picks: &'m [Option<M::Ref>],
-    pub entry: &'m [Option<M::Ref>],
+    pub pick_slots: &'m [Option<M::Ref>],
+    pub entry_slots: &'m [Option<M::Ref>],
 }
 
 impl<M: ParsedMessage> Clone for MappingInput<'_, M> {
@@ -387,8 +388,8 @@ impl<'m, M: ParsedMessage> MappingInput<'m, M> {
     fn value(&self, from: SlotSource) -> Option<M::Ref> {
         match from {
             SlotSource::Message(slot) => self.message.slot(slot),
-            SlotSource::Entry(slot) => *self.entry.get(usize::from(slot))?,
-            SlotSource::Pick(i) => *self.picks.get(usize::from(i))?,
+            SlotSource::Entry(slot) => *self.entry_slots.get(usize::from(slot))?,
+            SlotSource::Pick(i) => *self.pick_slots.get(usize::from(i))?,
             SlotSource::Const => None,
         }
     }
@@ -397,8 +398,8 @@ impl<'m, M: ParsedMessage> MappingInput<'m, M> {
     pub(super) fn get<'p>(&self, from: &'p ValueSource) -> Option<MappedValue<'p, M::Ref>> {
         match from {
             ValueSource::Message(slot) => self.message.slot(*slot).map(MappedValue::Value),
-            ValueSource::Entry(slot) => (*self.entry.get(usize::from(*slot))?).map(MappedValue::Value),
-            ValueSource::Pick(i) => self.picks[usize::from(*i)].map(MappedValue::Value),
+            ValueSource::Entry(slot) => (*self.entry_slots.get(usize::from(*slot))?).map(MappedValue::Value),
+            ValueSource::Pick(i) => self.pick_slots[usize::from(*i)].map(MappedValue::Value),
             ValueSource::Const(value) => Some(MappedValue::Const(value)),
         }
     }
@@ -457,14 +458,14 @@ struct MappedEventWriter<'w, I> {
     /// Groups whose entries become events.
     groups: &'w [usize],
     /// The current entry, until its first event is written.
-    step: Option<EntryStep>,
+    entry_step: Option<EntryStep>,
     count: u32,
     /// The number of quotes that were not written because they state nothing.
     without_change: u32,
     /// Start of the last event in the arena.
-    last: usize,
+    last_start: usize,
     /// The lookup of instrument ids; empty type if names stay unchanged.
-    lookup: I,
+    instrument_lookup: I,
 }
 
 impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
@@ -481,20 +482,20 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         if M::HAS_HEADER && plan.prices.iter().any(|sources| view.is_absent(sources)) {
             return Err(absent_price(plan, view));
         }
-        scratch.guessed.set(false);
-        scratch.odd.get_mut().clear();
+        scratch.was_guessed.set(false);
+        scratch.odd_values.get_mut().clear();
         let (arena, mut names) = self.block.builder(self.dictionary);
         let mut e = EventBuilder::begin(arena, plan.kind, self.ts);
         e.source(self.origin.source, self.origin.offset as u32);
         if let Some(sequence) = self.sequence {
             e.sequence(sequence);
         }
-        let time = TimedLookup { lookup: &mut self.lookup, ts: self.ts };
+        let time = TimedLookup { instrument_lookup: &mut self.instrument_lookup, ts: self.ts };
         set_venue_and_time(self.plan, plan, view, time, scratch);
         for (i, op) in plan.ops.iter().enumerate() {
             if is_looked_up::<I>(op) {
                 let target = EventTarget { event: &mut e, names: &mut names };
-                let target = LookupTarget { target, lookup: &mut self.lookup };
+                let target = LookupTarget { target, instrument_lookup: &mut self.instrument_lookup };
                 set_looked_up(self.plan, &plan.fields[i], view, target, scratch)?;
                 continue;
             }
@@ -514,7 +515,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
             };
             let set = match op.kind {
                 SetOp::AsItIs => {
-                    view.message.set(value, &mut e, op.spec, &mut names, &mut scratch.value_text)
+                    view.message.set_field(value, &mut e, op.spec, &mut names, &mut scratch.value_text)
                 }
                 SetOp::Coded(codes) => {
                     match plan.codes[usize::from(codes)]
@@ -545,7 +546,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                     let valid_alternative =
                         alternative.filter(|candidate| view.message.is_of_form(*candidate));
                     let set = valid_alternative.map(|alternative_value| {
-                        view.message.set(
+                        view.message.set_field(
                             alternative_value,
                             &mut e,
                             op.spec,
@@ -557,17 +558,17 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                     if set != Some(Ok(())) && !(may_be_odd(field) && view.message.is_dispensable(value)) {
                         return Err(odd.refusal(field.spec.field.name()));
                     }
-                    scratch.odd.borrow_mut().push(odd);
+                    scratch.odd_values.borrow_mut().push(odd);
                     continue;
                 }
                 if M::UNDECLARED_TEXT && refusal == Refusal::NotUtf8 {
                     let text = view.message.text(value, &mut scratch.value_text);
                     if set_undeclared(self.plan, &mut e, op.spec, text, &mut names).is_ok() {
-                        scratch.guessed.set(true);
+                        scratch.was_guessed.set(true);
                         continue;
                     }
                 }
-                if refusal == Refusal::BadValue && view.message.flaw(value).is_some() {
+                if refusal == Refusal::BadValue && view.message.describe_flaw(value).is_some() {
                     let odd = OddValue::new(view.message, value, &field.path, &mut scratch.value_text);
                     return Err(odd.refusal(field.spec.field.name()));
                 }
@@ -577,9 +578,9 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
             }
         }
         if plan.partial.as_ref().is_some_and(|partial| !partial.is_whole(&e)) {
-            PartialQuotePlan::mark(&mut e);
+            PartialQuotePlan::mark_partial(&mut e);
         }
-        let (fallback, guessed) = (M::UNDECLARED_TEXT.then_some(self.plan.fallback), &scratch.guessed);
+        let (fallback, guessed) = (M::UNDECLARED_TEXT.then_some(self.plan.fallback), &scratch.was_guessed);
         let mut keep = |name: &str, value: &[u8]| {
             let keep_outcome = e.keep_unmapped_with(name, |out| match fallback {
                 Some(fallback) => write_kept(out, value, fallback, guessed),
@@ -596,7 +597,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                     if !view.message.is_dispensable(value) {
                         return Err(odd.refusal(name));
                     }
-                    scratch.odd.borrow_mut().push(odd);
+                    scratch.odd_values.borrow_mut().push(odd);
                     continue;
                 }
                 keep(name, view.text(kept_value, &mut scratch.value_text))?;
@@ -610,13 +611,13 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         // Unlisted values are kept with the first event of the message or of the entry that they are in.
         if self.plan.keeps {
             if self.count == 0 {
-                view.message.unlisted(self.groups, &mut keep)?;
+                view.message.visit_unlisted(self.groups, &mut keep)?;
             }
-            if let Some(step) = self.step.take() {
+            if let Some(step) = self.entry_step.take() {
                 view.message.unlisted_in_entry(step, &mut keep)?;
             }
         }
-        let odd = scratch.odd.get_mut();
+        let odd = scratch.odd_values.get_mut();
         if !odd.is_empty() {
             for value in odd.iter() {
                 keep(value.name(), &value.text)?;
@@ -640,7 +641,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
             let detail = format!("{}: {}", missing.field.name(), Refusal::Missing);
             return Err(MessageRefusal { code: Refusal::Missing.code(), detail });
         }
-        self.last = e
+        self.last_start = e
             .finish(plan.frame_flags)
             .map_err(|r| MessageRefusal { code: r.code(), detail: r.to_string() })?;
         self.count += 1;
@@ -654,8 +655,9 @@ fn absent_price<M: ParsedMessage>(plan: &EventPlan, view: &MappingInput<'_, M>) 
     let absent = |field: &&FieldPlan| {
         plan.prices.iter().any(|sources| sources.contains(&field.from) && view.is_absent(sources))
     };
-    let names = plan.fields.iter().filter(absent);
-    let names: Vec<_> = names.map(|field| format!("{} ({})", field.spec.field.name(), field.path)).collect();
+    let absent_fields = plan.fields.iter().filter(absent);
+    let names: Vec<_> =
+        absent_fields.map(|field| format!("{} ({})", field.spec.field.name(), field.path)).collect();
     let detail = format!("{}: the header has no such {}", names.join(", "), M::FIELD);
     MessageRefusal { code: Refusal::Missing.code(), detail }
 }
@@ -703,7 +705,7 @@ fn set_long<M: ParsedMessage>(
     scratch: &mut TextScratch,
 ) -> Result<(), MessageRefusal> {
     let EventTarget { event, names } = target;
-    let TextScratch { value_text, suffixed_text, guessed, odd } = scratch;
+    let TextScratch { value_text, suffixed_text, was_guessed: guessed, odd_values: odd } = scratch;
     let candidate = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f)));
     let Some(field_value) = candidate else { return Ok(()) };
     if let MappedValue::Value(value) = field_value
@@ -748,7 +750,7 @@ pub(super) fn event_time<M: ParsedMessage>(
 /// Adds the flaw in the value to the refusal, if the format knows it.
 #[cold]
 fn with_flaw<M: ParsedMessage>(mut refused: MessageRefusal, message: &M, value: M::Ref) -> MessageRefusal {
-    if let Some(flaw) = message.flaw(value) {
+    if let Some(flaw) = message.describe_flaw(value) {
         refused.detail.push_str("; ");
         refused.detail.push_str(&flaw);
     }
@@ -818,12 +820,12 @@ fn is_better<M: ParsedMessage>(
             MessageRefusal { code: refusal.code(), detail }
         })
     };
-    let Some(new) = entry[usize::from(best.best.slot)] else {
+    let Some(new_value) = entry[usize::from(best.best.slot)] else {
         return Ok(best.values.iter().all(|(_, i)| picks[usize::from(*i)].is_none()));
     };
-    let new = number(new)?;
+    let new_number = number(new_value)?;
     let Some(picked_value) = picks[usize::from(best.number)] else { return Ok(true) };
-    Ok(new.cmp(&number(picked_value)?) == best.best.wanted)
+    Ok(new_number.cmp(&number(picked_value)?) == best.best.wanted_order)
 }
 
 /// Translates a value by its table and suffix; `None` if it is left out.

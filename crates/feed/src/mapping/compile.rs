@@ -31,7 +31,7 @@ pub fn compile<D: Dialect>(
     mapping: &Mapping,
     dialect: &D,
 ) -> Result<(MappingPlan, PathSlots<D::Path>), Error> {
-    let compiled = MappingCompiler::new(mapping, dialect).compile();
+    let compiled = MappingCompiler::new(mapping, dialect).compile_mapping();
     compiled.map_err(|MappingRefusal { message, key_path, table }| {
         let full_path = match table {
             Some((name, key)) => vec!["table".to_owned(), name, key],
@@ -77,7 +77,7 @@ impl MappingRefusal {
 const WITH_ENCODING: [&str; 5] = ["jsonl", "mail", "newsxml", "swift", "iso20022"];
 
 /// Returns the character set that the mapping names.
-fn fallback(mapping: &Mapping) -> Result<FallbackCharset, String> {
+fn fallback_charset(mapping: &Mapping) -> Result<FallbackCharset, String> {
     match &mapping.message.encoding {
         None => Ok(FallbackCharset::default()),
         Some(name) if WITH_ENCODING.contains(&mapping.format.as_str()) => {
@@ -94,11 +94,11 @@ struct MappingCompiler<'m, D: Dialect> {
     mapping: &'m Mapping,
     dialect: &'m D,
     slots: BTreeMap<D::Path, u8>,
-    next: usize,
-    groups: Vec<GroupSlots<D::Path>>,
-    inherit: Vec<Vec<u8>>,
+    next_slot: usize,
+    group_slots: Vec<GroupSlots<D::Path>>,
+    inherited_slots: Vec<Vec<u8>>,
     group_names: Vec<&'m str>,
-    picks: Vec<GroupPick>,
+    group_picks: Vec<GroupPick>,
     tables: Vec<ValueTable>,
     table_names: Vec<&'m str>,
 }
@@ -109,17 +109,17 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             mapping,
             dialect,
             slots: BTreeMap::new(),
-            next: 1,
-            groups: Vec::new(),
-            inherit: Vec::new(),
+            next_slot: 1,
+            group_slots: Vec::new(),
+            inherited_slots: Vec::new(),
             group_names: Vec::new(),
-            picks: Vec::new(),
+            group_picks: Vec::new(),
             tables: Vec::new(),
             table_names: Vec::new(),
         }
     }
 
-    fn compile(mut self) -> CompileResult<(MappingPlan, PathSlots<D::Path>)> {
+    fn compile_mapping(mut self) -> CompileResult<(MappingPlan, PathSlots<D::Path>)> {
         let m = self.mapping;
         for path in self.dialect.framing() {
             self.slots.insert(path, 0);
@@ -127,7 +127,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         let mut dropped = self.dialect.framing();
         for (i, path) in m.message.drop.iter().enumerate() {
             let path = self
-                .path(path)
+                .parse_path(path)
                 .map_err(|e| e.prefix_message("message.drop: ").prefix_key(i).prefix_key("drop"));
             let path = path.map_err(|e| e.prefix_key("message"))?;
             self.slots.insert(path.clone(), 0);
@@ -139,15 +139,15 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             self.tables.push(ValueTable::new(pairs.collect()));
         }
         for name in m.group.keys() {
-            self.group(name).map_err(|e| {
+            self.compile_group(name).map_err(|e| {
                 e.prefix_message(format!("group.{name}: ")).prefix_key(name).prefix_key("group")
             })?;
         }
         // A count may be a member of another group, so all counts come after all groups.
-        for i in 0..self.groups.len() {
-            if let Some((path, _)) = self.groups[i].count.clone() {
+        for i in 0..self.group_slots.len() {
+            if let Some((path, _)) = self.group_slots[i].count.clone() {
                 let slot = self.message_slot(&path)?;
-                self.groups[i].count = Some((path, slot));
+                self.group_slots[i].count = Some((path, slot));
             }
         }
         let message_type = self.slot_of(D::TYPE_PATH)?;
@@ -166,7 +166,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         let session = session.map_err(of_message("session"))?;
         let possdup = optional(&mut self, &m.message.possdup, "possdup")?;
         for (name, path) in &m.message.keep {
-            self.path(path)
+            self.parse_path(path)
                 .map_err(|e| of_message("keep")(e.prefix_message("message.keep: ").prefix_key(name)))?;
         }
         let mut rules = Vec::new();
@@ -175,7 +175,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         let mut untyped = Vec::new();
         for (i, rule) in m.rule.iter().enumerate() {
             rules.push(
-                self.rule(rule).map_err(|e| {
+                self.compile_rule(rule).map_err(|e| {
                     e.prefix_message(format!("rule {}", i + 1)).prefix_key(i).prefix_key("rule")
                 })?,
             );
@@ -206,9 +206,9 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         }
         types.iter_mut().for_each(|of_type| of_type.codes = RulesByCode::new(&of_type.rules, &rules));
         let keeps = m.message.unlisted == UnlistedFields::Keep;
-        let entry_slots: Vec<_> = self.groups.iter().map(entry_slots).collect();
-        let mut group_picks = vec![Vec::new(); self.groups.len()];
-        for (i, pick) in self.picks.iter().enumerate() {
+        let entry_slots: Vec<_> = self.group_slots.iter().map(entry_slots).collect();
+        let mut group_picks = vec![Vec::new(); self.group_slots.len()];
+        for (i, pick) in self.group_picks.iter().enumerate() {
             let keys: &mut Vec<KeyPicks> = &mut group_picks[pick.group];
             let key_index = keys.iter().position(|k| k.key == pick.key).unwrap_or_else(|| {
                 keys.push(KeyPicks { key: pick.key, firsts: Vec::new(), bests: Vec::new() });
@@ -230,37 +230,37 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             }
         }
         let plan = MappingPlan {
-            slot_count: self.next,
+            slot_count: self.next_slot,
             message_type,
             ts,
             sequence,
             session,
             possdup,
             keeps,
-            fallback: fallback(m)
+            fallback: fallback_charset(m)
                 .map_err(|e| MappingRefusal::from(e).prefix_key("encoding").prefix_key("message"))?,
-            reference: m.reference.clone(),
+            instrument_master: m.reference.clone(),
             entry_slots,
-            inherit: self.inherit,
+            inherited_slots: self.inherited_slots,
             group_picks,
-            picks: self.picks,
+            picks: self.group_picks,
             tables: self.tables,
             rules,
             types,
             by_type,
             untyped,
         };
-        Ok((plan, PathSlots { message: self.slots, dropped, keeps, groups: self.groups }))
+        Ok((plan, PathSlots { message: self.slots, dropped, keeps, groups: self.group_slots }))
     }
 
-    fn group(&mut self, name: &'m str) -> CompileResult<()> {
+    fn compile_group(&mut self, name: &'m str) -> CompileResult<()> {
         let group = &self.mapping.group[name];
         let mut members = BTreeMap::new();
         for (i, text) in group.members.iter().enumerate() {
             if i + 1 >= SLOTS_MAX {
                 return Err("too many members".to_owned().into());
             }
-            let path = self.path(text).map_err(|e| e.prefix_key(i).prefix_key("members"))?;
+            let path = self.parse_path(text).map_err(|e| e.prefix_key(i).prefix_key("members"))?;
             members.insert(path.clone(), i as u8 + 1);
             // The entries are read as entries; at the level of the message they are nothing.
             self.slots.insert(path, 0);
@@ -270,13 +270,13 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
                 let message = "groups of this format have no count".to_owned();
                 return Err(MappingRefusal::from(message).prefix_key("count"));
             }
-            Some(text) => Some(self.path(text).map_err(|e| e.prefix_key("count"))?),
-            None if D::COUNTED_GROUPS => Some(self.path(name)?),
+            Some(text) => Some(self.parse_path(text).map_err(|e| e.prefix_key("count"))?),
+            None if D::COUNTED_GROUPS => Some(self.parse_path(name)?),
             None => None,
         };
         let delimiter = match (&group.delimiter, group.members.first()) {
-            (Some(delimiter), _) => self.path(delimiter).map_err(|e| e.prefix_key("delimiter"))?,
-            (None, Some(first)) if !D::DELIMITED_GROUPS => self.path(first)?,
+            (Some(delimiter), _) => self.parse_path(delimiter).map_err(|e| e.prefix_key("delimiter"))?,
+            (None, Some(first)) if !D::DELIMITED_GROUPS => self.parse_path(first)?,
             (None, None) if !D::DELIMITED_GROUPS => {
                 return Err(MappingRefusal::from("no members".to_owned()).prefix_key("members"));
             }
@@ -289,33 +289,33 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         if let Some(count) = &count {
             self.slots.insert(count.clone(), 0);
         }
-        let mut inherit = Vec::new();
+        let mut member_slots = Vec::new();
         for (i, text) in group.inherit.iter().enumerate() {
-            let path = self.path(text).map_err(|e| e.prefix_key(i).prefix_key("inherit"))?;
+            let path = self.parse_path(text).map_err(|e| e.prefix_key(i).prefix_key("inherit"))?;
             let slot = members.get(&path);
             let no_member = || format!("`{text}` is none of the members");
-            inherit.push(
+            member_slots.push(
                 *slot.ok_or_else(|| MappingRefusal::from(no_member()).prefix_key(i).prefix_key("inherit"))?,
             );
         }
-        if inherit.len() > INHERIT_MAX {
+        if member_slots.len() > INHERIT_MAX {
             return Err(
                 MappingRefusal::from(format!("more than {INHERIT_MAX} members")).prefix_key("inherit")
             );
         }
-        self.inherit.push(inherit);
-        self.groups.push(GroupSlots { count: count.map(|c| (c, 0)), delimiter, members });
+        self.inherited_slots.push(member_slots);
+        self.group_slots.push(GroupSlots { count: count.map(|c| (c, 0)), delimiter, members });
         self.group_names.push(name);
         Ok(())
     }
 
-    fn rule(&mut self, rule: &RuleConfig) -> CompileResult<CompiledRule> {
+    fn compile_rule(&mut self, rule: &RuleConfig) -> CompileResult<CompiledRule> {
         if rule.ignore != rule.event.is_empty() {
             let message =
                 if rule.ignore { ": `ignore` and events at once" } else { ": neither `ignore` nor an event" };
             return Err(message.to_owned().into());
         }
-        let mut open = rule.when.clone();
+        let mut open_conditions = rule.when.clone();
         // The type has been looked at when the rule is; but no type is not the type of no letters.
         match rule.when.get(D::TYPE_PATH) {
             Some(ConditionConfig::Else(_)) => {
@@ -326,12 +326,13 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
                 if !condition.all().is_empty() && condition.all().iter().all(|t| !t.is_empty()) =>
             {
                 self.slot_of(D::TYPE_PATH)?;
-                open.remove(D::TYPE_PATH);
+                open_conditions.remove(D::TYPE_PATH);
             }
             _ => {}
         }
-        let conditions =
-            self.conditions(&open, None).map_err(|e| e.prefix_message(": ").prefix_key("when"))?;
+        let conditions = self
+            .compile_conditions(&open_conditions, None)
+            .map_err(|e| e.prefix_message(": ").prefix_key("when"))?;
         let mut events = Vec::new();
         for (j, event) in rule.event.iter().enumerate() {
             let event_error = |e: MappingRefusal| {
@@ -368,7 +369,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             return Err(MappingRefusal::from(message).prefix_key("each"));
         }
         let conditions = self
-            .conditions(&text.when, Some(group))
+            .compile_conditions(&text.when, Some(group))
             .map_err(|e| e.prefix_message(": ").prefix_key("when"))?;
         Ok(IgnoredEntries {
             each: group,
@@ -389,18 +390,19 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             Some(g) => Some(self.group_named(g).map_err(|e| e.prefix_message(": ").prefix_key("each"))?),
             None => None,
         };
-        let event_conditions =
-            self.conditions(&text.when, each).map_err(|e| e.prefix_message(": ").prefix_key("when"))?;
+        let event_conditions = self
+            .compile_conditions(&text.when, each)
+            .map_err(|e| e.prefix_message(": ").prefix_key("when"))?;
         let (mut fields, mut ops, mut codes) = (Vec::<FieldPlan>::new(), Vec::new(), Vec::new());
         // In the order of the schema, so that the same mapping always writes the same bytes.
         for spec in schema.fields {
             let name = spec.field.name();
             if let Some(f) = text.fields.get(name) {
-                let field = self.field(spec, f, each);
+                let field = self.compile_field(spec, f, each);
                 let field = field.map_err(|e| {
                     e.prefix_message(format!(", {name}: ")).prefix_key(name).prefix_key("fields")
                 })?;
-                ops.push(self.op(kind, &field, &mut codes));
+                ops.push(self.make_op(kind, &field, &mut codes));
                 fields.push(field);
             } else if spec.required {
                 return Err(format!(": `{}` needs the field `{name}`", text.kind).into());
@@ -424,7 +426,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         }
         let mut repeats = Vec::new();
         for (i, repeat_config) in self.mapping.message.repeat.iter().chain(&text.repeat).enumerate() {
-            let conditions = self.conditions(repeat_config, each);
+            let conditions = self.compile_conditions(repeat_config, each);
             let conditions =
                 conditions.map_err(|e| e.prefix_message(": repeat: ").prefix_key(i).prefix_key("repeat"))?;
             if conditions.is_empty() {
@@ -483,15 +485,15 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             FieldConfig::Table(t) => [t.from.as_ref(), t.or.as_ref()],
         });
         let texts = of_fields.flatten().chain(text.when.keys()).chain(text.keep.values());
-        let mut named = BTreeSet::new();
+        let mut named_fields = BTreeSet::new();
         for path in texts.chain(&self.mapping.message.drop) {
-            let path = self.path(path)?;
-            named.extend(self.dialect.container(&path));
-            named.insert(path);
+            let path = self.parse_path(path)?;
+            named_fields.extend(self.dialect.container(&path));
+            named_fields.insert(path);
         }
         let mut unnamed = Vec::new();
         for (i, member) in self.mapping.group[g].members.iter().enumerate() {
-            if !named.contains(&self.path(member)?) {
+            if !named_fields.contains(&self.parse_path(member)?) {
                 unnamed.push((member.clone(), i as u8 + 1));
             }
         }
@@ -500,12 +502,12 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
 
     fn groups_picked<'e>(&'e self, event: &'e EventPlan) -> impl Iterator<Item = usize> + 'e {
         event.fields.iter().filter_map(|f| match f.from {
-            ValueSource::Pick(p) => Some(self.picks[usize::from(p)].group),
+            ValueSource::Pick(p) => Some(self.group_picks[usize::from(p)].group),
             _ => None,
         })
     }
 
-    fn field(
+    fn compile_field(
         &mut self,
         spec: &'static EventFieldSpec,
         text: &FieldConfig,
@@ -544,29 +546,30 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             } => {
                 let group = self.group_named(g)?;
                 let mut member = |text: &str| {
-                    let path = self.path(text)?;
+                    let path = self.parse_path(text)?;
                     self.entry_slot(group, &path)?
                         .ok_or_else(|| MappingRefusal::from(format!("`{text}` is no member of group `{g}`")))
                 };
                 let best = match (&long.highest, &long.lowest) {
                     (None, None) => None,
                     (Some(member_path), None) => {
-                        Some(BestEntryRule { slot: member(member_path)?, wanted: Ordering::Greater })
+                        Some(BestEntryRule { slot: member(member_path)?, wanted_order: Ordering::Greater })
                     }
                     (None, Some(member_path)) => {
-                        Some(BestEntryRule { slot: member(member_path)?, wanted: Ordering::Less })
+                        Some(BestEntryRule { slot: member(member_path)?, wanted_order: Ordering::Less })
                     }
                     (Some(_), Some(_)) => {
                         return Err("`highest` and `lowest` exclude each other".to_owned().into());
                     }
                 };
-                let is = WantedValue::new(is.as_bytes());
-                let pick = GroupPick { group, value: member(value)?, key: member(key)?, is, best };
+                let wanted_value = WantedValue::new(is.as_bytes());
+                let pick =
+                    GroupPick { group, value: member(value)?, key: member(key)?, is: wanted_value, best };
                 if let Some(best) = best {
                     // The number itself is picked as well: the next entry is compared with it.
-                    self.pick(GroupPick { value: best.slot, ..pick.clone() })?;
+                    self.pick_index(GroupPick { value: best.slot, ..pick.clone() })?;
                 }
-                (ValueSource::Pick(self.pick(pick)?), value.clone())
+                (ValueSource::Pick(self.pick_index(pick)?), value.clone())
             }
             FieldOptions { from: Some(t), group: None, r#const: None, .. } => {
                 (self.from(t, each)?, t.clone())
@@ -584,10 +587,10 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
     }
 
     /// Returns the index of a pick; adds the pick if there is no equal one.
-    fn pick(&mut self, pick: GroupPick) -> CompileResult<u8> {
-        let i = self.picks.iter().position(|p| *p == pick).unwrap_or_else(|| {
-            self.picks.push(pick);
-            self.picks.len() - 1
+    fn pick_index(&mut self, pick: GroupPick) -> CompileResult<u8> {
+        let i = self.group_picks.iter().position(|p| *p == pick).unwrap_or_else(|| {
+            self.group_picks.push(pick);
+            self.group_picks.len() - 1
         });
         u8::try_from(i).map_err(|_| "more than 256 values picked out of groups".to_owned().into())
     }
@@ -619,7 +622,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
     }
 
     /// Makes the operation for a field.
-    fn op(&self, kind: EventKind, field: &FieldPlan, codes: &mut Vec<CodeTable>) -> FieldOp {
+    fn make_op(&self, kind: EventKind, field: &FieldPlan, codes: &mut Vec<CodeTable>) -> FieldOp {
         let FieldPlan { spec, required, from, or, table, suffix, absolute, .. } = field;
         let through = |value: &[u8]| {
             let Some((table, otherwise)) = table else { return PreparedValue::new(kind, spec, value) };
@@ -652,22 +655,22 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         }
     }
 
-    fn conditions(
+    fn compile_conditions(
         &mut self,
         configs: &BTreeMap<String, ConditionConfig>,
         each: Option<usize>,
     ) -> CompileResult<Vec<(RuleCondition, String)>> {
         let cond = |(path, config): (&String, &ConditionConfig)| {
             let from = self.from(path, each).map_err(|e| e.prefix_key(path))?;
-            let wanted = |value: &String| WantedValue::new(value.as_bytes());
+            let wanted_value = |value: &String| WantedValue::new(value.as_bytes());
             let value = match config {
-                ConditionConfig::One(value) => ValueTest::Is(wanted(value)),
+                ConditionConfig::One(value) => ValueTest::Is(wanted_value(value)),
                 ConditionConfig::Any(values) if values.is_empty() => {
                     return Err(
                         MappingRefusal::from("`when`: a list of no values".to_owned()).prefix_key(path)
                     );
                 }
-                ConditionConfig::Any(values) => ValueTest::OneOf(values.iter().map(wanted).collect()),
+                ConditionConfig::Any(values) => ValueTest::OneOf(values.iter().map(wanted_value).collect()),
                 ConditionConfig::Else(SignOrPresence { sign: Some(sign), present: None }) => {
                     ValueTest::Sign(*sign)
                 }
@@ -693,7 +696,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
     }
 
     fn from(&mut self, text: &str, each: Option<usize>) -> CompileResult<ValueSource> {
-        let path = self.path(text)?;
+        let path = self.parse_path(text)?;
         if let Some(g) = each
             && let Some(slot) = self.entry_slot(g, &path)?
         {
@@ -702,19 +705,19 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         self.message_slot(&path).map(ValueSource::Message)
     }
 
-    fn path(&self, text: &str) -> CompileResult<D::Path> {
+    fn parse_path(&self, text: &str) -> CompileResult<D::Path> {
         self.dialect.path(text).map_err(MappingRefusal::from)
     }
 
     fn slot_of(&mut self, text: &str) -> CompileResult<u8> {
-        let path = self.path(text)?;
+        let path = self.parse_path(text)?;
         self.message_slot(&path)
     }
 
     /// Returns the slot of `path` in an entry of the group, if it is a member or a part of a member.
     fn entry_slot(&mut self, group: usize, path: &D::Path) -> CompileResult<Option<u8>> {
         let container = self.dialect.container(path);
-        let group = &mut self.groups[group];
+        let group = &mut self.group_slots[group];
         if let Some(slot) = group.members.get(path) {
             return Ok(Some(*slot));
         }
@@ -733,15 +736,15 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         if let Some(slot) = self.slots.get(path).filter(|s| **s != 0) {
             return Ok(*slot);
         }
-        if self.next >= SLOTS_MAX {
+        if self.next_slot >= SLOTS_MAX {
             return Err(format!("more than {SLOTS_MAX} different fields").into());
         }
         if let Some(container) = self.dialect.container(path) {
             self.slots.entry(container).or_insert(0);
         }
-        self.slots.insert(path.clone(), self.next as u8);
-        self.next += 1;
-        Ok((self.next - 1) as u8)
+        self.slots.insert(path.clone(), self.next_slot as u8);
+        self.next_slot += 1;
+        Ok((self.next_slot - 1) as u8)
     }
 }
 

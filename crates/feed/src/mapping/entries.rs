@@ -13,9 +13,9 @@ pub(super) fn next_entry<M: ParsedMessage>(
     entry: &mut [Option<M::Ref>],
 ) -> Result<bool, MessageRefusal> {
     let entry = &mut entry[..plan.entry_slots[group]];
-    let inherit = &plan.inherit[group];
-    if !inherit.is_empty() {
-        return next_heir(message, group, inherit, cursor, entry);
+    let inherited_slots = &plan.inherited_slots[group];
+    if !inherited_slots.is_empty() {
+        return next_heir(message, group, inherited_slots, cursor, entry);
     }
     entry.fill(None);
     message.next_entry(group, cursor, entry)
@@ -25,20 +25,26 @@ pub(super) fn next_entry<M: ParsedMessage>(
 fn next_heir<M: ParsedMessage>(
     message: &M,
     group: usize,
-    inherit: &[u8],
+    inherited_slots: &[u8],
     cursor: &mut EntryCursor,
     entry: &mut [Option<M::Ref>],
 ) -> Result<bool, MessageRefusal> {
-    let mut before = [None; INHERIT_MAX];
+    let mut previous_members = [None; INHERIT_MAX];
     if cursor.position != 0 || cursor.entry_count != 0 {
-        before.iter_mut().zip(inherit).for_each(|(to, slot)| *to = entry[usize::from(*slot)]);
+        previous_members
+            .iter_mut()
+            .zip(inherited_slots)
+            .for_each(|(to, slot)| *to = entry[usize::from(*slot)]);
     }
     entry.fill(None);
-    let more = message.next_entry(group, cursor, entry)?;
-    if more && inherit.iter().all(|slot| entry[usize::from(*slot)].is_none()) {
-        before.iter().zip(inherit).for_each(|(from, slot)| entry[usize::from(*slot)] = *from);
+    let has_entry = message.next_entry(group, cursor, entry)?;
+    if has_entry && inherited_slots.iter().all(|slot| entry[usize::from(*slot)].is_none()) {
+        previous_members
+            .iter()
+            .zip(inherited_slots)
+            .for_each(|(from, slot)| entry[usize::from(*slot)] = *from);
     }
-    Ok(more)
+    Ok(has_entry)
 }
 
 /// Members that an entry may inherit.

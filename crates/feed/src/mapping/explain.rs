@@ -207,7 +207,7 @@ pub struct KeptValue {
 #[derive(Debug)]
 pub struct MappingExplainer {
     mapping: Mapping,
-    rules: Vec<RuleLineNumbers>,
+    rule_lines: Vec<RuleLineNumbers>,
     /// The explanations since the last call that took them.
     pub explanations: Vec<MessageExplanation>,
     scratch: Block,
@@ -231,7 +231,7 @@ struct EventLineNumbers {
 /// An event of a rule; both count from 0.
 #[derive(Clone, Copy)]
 struct RuleEventIndex {
-    rule: usize,
+    rule_index: usize,
     event: usize,
 }
 
@@ -263,16 +263,21 @@ impl MappingExplainer {
             }
         });
         let rules = rules.collect();
-        Self { mapping: mapping.clone(), rules, explanations: Vec::new(), scratch: Block::default() }
+        Self {
+            mapping: mapping.clone(),
+            rule_lines: rules,
+            explanations: Vec::new(),
+            scratch: Block::default(),
+        }
     }
 
     /// Lists the place of each rule: its number and line.
     pub fn places(&self) -> impl Iterator<Item = RuleLocation> + '_ {
-        self.rules.iter().zip(1..).map(|(r, number)| RuleLocation { number, line: r.line })
+        self.rule_lines.iter().zip(1..).map(|(r, number)| RuleLocation { number, line: r.line })
     }
 
     /// Notes what became of a message.
-    pub(super) fn note<M: ParsedMessage>(
+    pub(super) fn note_message<M: ParsedMessage>(
         &mut self,
         plan: &MappingPlan,
         message: &M,
@@ -280,7 +285,7 @@ impl MappingExplainer {
         unit: usize,
         outcome: &Result<Applied, MessageRefusal>,
     ) {
-        let view = MappingInput { message, picks: &[], entry: &[] };
+        let view = MappingInput { message, pick_slots: &[], entry_slots: &[] };
         let mut scratch = Vec::new();
         let type_value = message.slot(plan.message_type);
         let message_type = type_value.map_or(Vec::new(), |v| message.text(v, &mut scratch).to_vec());
@@ -308,9 +313,9 @@ impl MappingExplainer {
             unit,
         };
         for &i in plan.rules_for(&message_type) {
-            let (rule, lines) = (&plan.rules[i], &self.rules[i]);
+            let (rule, lines) = (&plan.rules[i], &self.rule_lines[i]);
             let location = RuleLocation { number: i + 1, line: lines.line };
-            match failed(&view, &rule.conditions, &rule.condition_paths, &lines.condition_lines) {
+            match failed_condition(&view, &rule.conditions, &rule.condition_paths, &lines.condition_lines) {
                 Some(failed) => explanation.passed_over.push(RejectedRule { rule: location, failed }),
                 None => {
                     explanation.rule = Some(location);
@@ -319,9 +324,9 @@ impl MappingExplainer {
             }
         }
         if let Some(rule) = explanation.rule.filter(|r| !plan.rules[r.number - 1].ignore) {
-            explanation.time = Some(self.time(plan, message));
+            explanation.time = Some(self.explain_time(plan, message));
             // The mapper's own word reports a problem with a group.
-            _ = self.events(plan, message, rule.number - 1, &mut explanation);
+            _ = self.explain_events(plan, message, rule.number - 1, &mut explanation);
         }
         if explanation.outcome == ExplainedOutcome::Events {
             // Of a message that became events no value was refused: it is kept beside them as it came.
@@ -334,11 +339,11 @@ impl MappingExplainer {
         self.explanations.push(explanation);
     }
 
-    fn time<M: ParsedMessage>(&self, plan: &MappingPlan, message: &M) -> TimeExplanation {
+    fn explain_time<M: ParsedMessage>(&self, plan: &MappingPlan, message: &M) -> TimeExplanation {
         let alternatives = self.mapping.message.ts_or.iter().flat_map(TimeAlternatives::all);
         let mut scratch = Vec::new();
-        let used = plan.ts.iter().zip(std::iter::once(&self.mapping.message.ts).chain(alternatives));
-        let time_value = used.filter_map(|(slot, path)| Some((message.slot(*slot)?, path))).next();
+        let used_time = plan.ts.iter().zip(std::iter::once(&self.mapping.message.ts).chain(alternatives));
+        let time_value = used_time.filter_map(|(slot, path)| Some((message.slot(*slot)?, path))).next();
         TimeExplanation {
             from: time_value.map_or(&self.mapping.message.ts, |(_, path)| path).clone(),
             source: time_value.map(|(v, _)| to_json(message.text(v, &mut scratch))),
@@ -346,7 +351,7 @@ impl MappingExplainer {
         }
     }
 
-    fn events<M: ParsedMessage>(
+    fn explain_events<M: ParsedMessage>(
         &mut self,
         plan: &MappingPlan,
         message: &M,
@@ -363,24 +368,30 @@ impl MappingExplainer {
             let range = j..j + group_events.len();
             j = range.end;
             let Some(group) = group_events[0].each else {
-                let view = MappingInput { message, picks: &picks, entry: &[] };
-                let event_index = RuleEventIndex { rule, event: range.start };
+                let view = MappingInput { message, pick_slots: &picks, entry_slots: &[] };
+                let event_index = RuleEventIndex { rule_index: rule, event: range.start };
                 self.event(plan, event_index, view, None, explanation);
                 continue;
             };
             let (mut cursor, mut number) = (EntryCursor::default(), 0);
             loop {
-                let before = cursor;
+                let cursor_before = cursor;
                 if !next_entry(plan, message, group, &mut cursor, &mut entry)? {
                     break;
                 }
                 number += 1;
-                let mut step = Some(EntryStep { group, before, after: cursor });
+                let mut step = Some(EntryStep { group, before: cursor_before, after: cursor });
                 for j in range.clone() {
-                    let view = MappingInput { message, picks: &picks, entry: &entry };
-                    let event_index = RuleEventIndex { rule, event: j };
+                    let view = MappingInput { message, pick_slots: &picks, entry_slots: &entry };
+                    let event_index = RuleEventIndex { rule_index: rule, event: j };
                     let events = explanation.events.len();
-                    self.event(plan, event_index, view, Some(ExplainedEntry { number, step }), explanation);
+                    self.event(
+                        plan,
+                        event_index,
+                        view,
+                        Some(ExplainedEntry { entry_number: number, entry_step: step }),
+                        explanation,
+                    );
                     if explanation.events.len() > events {
                         step = None;
                     }
@@ -398,14 +409,15 @@ impl MappingExplainer {
         in_entry: Option<ExplainedEntry>,
         explanation: &mut MessageExplanation,
     ) {
-        let RuleEventIndex { rule, event: j } = event_index;
-        let entry = in_entry.map(|entry| entry.number);
+        let RuleEventIndex { rule_index: rule, event: j } = event_index;
+        let entry = in_entry.map(|entry| entry.entry_number);
         let (event, text) = (&plan.rules[rule].events[j], &self.mapping.rule[rule].event[j]);
-        let lines = &self.rules[rule].events[j];
+        let lines = &self.rule_lines[rule].events[j];
         let location = RuleLocation { number: j + 1, line: lines.line };
-        if let Some(failed) = failed(&view, &event.conditions, &event.condition_paths, &lines.condition_lines)
+        if let Some(failed_condition) =
+            failed_condition(&view, &event.conditions, &event.condition_paths, &lines.condition_lines)
         {
-            explanation.skipped.push(SkippedEvent { event: location, entry, failed });
+            explanation.skipped.push(SkippedEvent { event: location, entry, failed: failed_condition });
             return;
         }
         if !view.is_wanted(event, &mut Vec::new()) {
@@ -461,9 +473,9 @@ impl MappingExplainer {
             };
             // The closure refuses nothing.
             if explanation.events.is_empty() {
-                _ = view.message.unlisted(&plan.rules[rule].event_groups, &mut keep);
+                _ = view.message.visit_unlisted(&plan.rules[rule].event_groups, &mut keep);
             }
-            if let Some(step) = in_entry.and_then(|entry| entry.step) {
+            if let Some(step) = in_entry.and_then(|entry| entry.entry_step) {
                 _ = view.message.unlisted_in_entry(step, &mut keep);
             }
         }
@@ -482,8 +494,8 @@ impl MappingExplainer {
 /// The entry that an event is of: its number, and where it is as long as no event of it is explained.
 #[derive(Clone, Copy)]
 struct ExplainedEntry {
-    number: u64,
-    step: Option<EntryStep>,
+    entry_number: u64,
+    entry_step: Option<EntryStep>,
 }
 
 /// A field of an event as compiled, and as the mapping's text has it.
@@ -522,8 +534,8 @@ fn one_field<M: ParsedMessage>(
         _ => field.path.clone(),
     };
     (explanation.table, explanation.suffix) = (long.table.clone(), long.suffix.clone());
-    let first = view.get(&field.from);
-    let field_value = match (first, &field.or, &long.or) {
+    let first_value = view.get(&field.from);
+    let field_value = match (first_value, &field.or, &long.or) {
         (None, Some(or), Some(path)) => {
             explanation.from = format!("{path}, because {} is not there", explanation.from);
             view.get(or)
@@ -549,9 +561,9 @@ fn one_field<M: ParsedMessage>(
                 None => Err(Refusal::BadTime),
             },
             _ => {
-                let set = view.message.set(v, event, field.spec, names, &mut Vec::new());
+                let set = view.message.set_field(v, event, field.spec, names, &mut Vec::new());
                 let target = EventTarget { event: &mut *event, names: &mut *names };
-                undeclared::<M>(plan, field, set, &source, target, explanation)
+                set_undeclared_text::<M>(plan, field, set, &source, target, explanation)
             }
         },
         _ => {
@@ -563,7 +575,7 @@ fn one_field<M: ParsedMessage>(
                     explanation.note = (!is_in_table).then(|| format!("not in table {table}: kept as it is"));
                     let set = event.set_text(field.spec, value, names);
                     let target = EventTarget { event: &mut *event, names: &mut *names };
-                    undeclared::<M>(plan, field, set, value, target, explanation)
+                    set_undeclared_text::<M>(plan, field, set, value, target, explanation)
                 }
                 Ok(None) => {
                     explanation.note = Some(format!("not in table {table}: left out"));
@@ -583,7 +595,7 @@ fn one_field<M: ParsedMessage>(
 }
 
 /// Sets a field of free text whose value is not UTF-8 as the mapper would; any other result of setting it stays.
-fn undeclared<M: ParsedMessage>(
+fn set_undeclared_text<M: ParsedMessage>(
     plan: &MappingPlan,
     field: &FieldPlan,
     set: Result<(), Refusal>,
@@ -603,7 +615,7 @@ fn undeclared<M: ParsedMessage>(
 }
 
 /// Finds the first condition that does not hold.
-fn failed<M: ParsedMessage>(
+fn failed_condition<M: ParsedMessage>(
     view: &MappingInput<'_, M>,
     conditions: &[RuleCondition],
     paths: &[String],
@@ -624,8 +636,8 @@ fn collect_kept<M: ParsedMessage>(event: &EventPlan, view: &MappingInput<'_, M>)
     let mut scratch = Vec::new();
     let mut values = Vec::new();
     let entry: Vec<_> = event.keep_entry.iter().map(|(n, slot)| (n, ValueSource::Entry(*slot))).collect();
-    let all = event.keep.iter().map(|(n, from)| (n, from, "keep"));
-    for (name, from, origin) in all.chain(entry.iter().map(|(n, from)| (*n, from, "entry"))) {
+    let kept_fields = event.keep.iter().map(|(n, from)| (n, from, "keep"));
+    for (name, from, origin) in kept_fields.chain(entry.iter().map(|(n, from)| (*n, from, "entry"))) {
         if let Some(mapped_value) = view.get(from) {
             values.push(KeptValue {
                 name: name.clone(),

@@ -155,7 +155,7 @@ pub trait ParsedMessage {
     /// Returns the effect of a message on the numbers of its session. `kind` is its type; `maybe` must be true if it
     /// may have been sent before.
     #[inline]
-    fn numbering(&self, kind: Option<Self::Ref>, sequence: u64, maybe: bool) -> SequenceEffect {
+    fn sequence_effect(&self, kind: Option<Self::Ref>, sequence: u64, maybe: bool) -> SequenceEffect {
         _ = (kind, sequence, maybe);
         SequenceEffect::Counts
     }
@@ -170,7 +170,7 @@ pub trait ParsedMessage {
 
     /// Describes the wrong component of a value with the wrong form, for people.
     #[cold]
-    fn flaw(&self, value: Self::Ref) -> Option<String> {
+    fn describe_flaw(&self, value: Self::Ref) -> Option<String> {
         _ = value;
         None
     }
@@ -190,7 +190,7 @@ pub trait ParsedMessage {
     /// # Errors
     /// Fails if the field cannot hold it exactly.
     #[inline]
-    fn set(
+    fn set_field(
         &self,
         value: Self::Ref,
         event: &mut EventBuilder<'_>,
@@ -221,7 +221,7 @@ pub trait ParsedMessage {
     ///
     /// # Errors
     /// Fails if `keep` fails.
-    fn unlisted(
+    fn visit_unlisted(
         &self,
         groups: &[usize],
         keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,

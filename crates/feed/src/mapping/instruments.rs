@@ -14,14 +14,14 @@ pub(super) fn is_looked_up<I: InstrumentLookup>(op: &FieldOp) -> bool {
 
 /// An instrument lookup, and the event time for which it is to answer.
 pub(super) struct TimedLookup<'l, I> {
-    pub lookup: &'l mut I,
+    pub instrument_lookup: &'l mut I,
     pub ts: UnixNanos,
 }
 
 /// An event whose instrument `by` resolves before its name gets an id.
 pub(super) struct LookupTarget<'e, 'b, I> {
     pub target: EventTarget<'e, 'b>,
-    pub lookup: &'e mut I,
+    pub instrument_lookup: &'e mut I,
 }
 
 /// Passes the venue and time of an event to the instrument lookup.
@@ -36,7 +36,7 @@ pub(super) fn set_venue_and_time<M: ParsedMessage, I: InstrumentLookup>(
     if !I::BY_REFERENCE {
         return;
     }
-    let TimedLookup { lookup, ts } = time;
+    let TimedLookup { instrument_lookup: lookup, ts } = time;
     let TextScratch { value_text, suffixed_text, .. } = scratch;
     let venue = event.fields.iter().find(|f| matches!(f.spec.field, EventField::Venue | EventField::Mic));
     let venue_value = venue.and_then(|f| Some((f, view.get(&f.from).or_else(|| view.get(f.or.as_ref()?))?)));
@@ -57,7 +57,7 @@ pub(super) fn set_looked_up<M: ParsedMessage, I: InstrumentLookup>(
     target: LookupTarget<'_, '_, I>,
     scratch: &mut TextScratch,
 ) -> Result<(), MessageRefusal> {
-    let LookupTarget { target: EventTarget { event, names }, lookup } = target;
+    let LookupTarget { target: EventTarget { event, names }, instrument_lookup: lookup } = target;
     let TextScratch { value_text, suffixed_text, .. } = scratch;
     let Some(field_value) = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f)))
     else {

@@ -35,7 +35,8 @@ impl OddValue {
         scratch: &mut Vec<u8>,
     ) -> Self {
         let text = message.text(value, scratch).to_vec();
-        let flaw = message.flaw(value).unwrap_or_else(|| format!("{} {path} is not of its form", M::FIELD));
+        let flaw =
+            message.describe_flaw(value).unwrap_or_else(|| format!("{} {path} is not of its form", M::FIELD));
         Self { path: path.to_owned(), field: M::FIELD, text, flaw }
     }
 

@@ -61,7 +61,7 @@ impl PartialQuotePlan {
     }
 
     /// Marks a quote that states only the fields that it has.
-    pub(super) fn mark(event: &mut EventBuilder<'_>) {
+    pub(super) fn mark_partial(event: &mut EventBuilder<'_>) {
         event.set_field(EventField::Partial, EventValue::Bool(true)).expect("a value of its field");
     }
 }

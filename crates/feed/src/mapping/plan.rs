@@ -39,11 +39,11 @@ pub struct MappingPlan {
     /// The reading of text whose set of characters nothing declares and that is not UTF-8.
     pub fallback: FallbackCharset,
     /// By which names of instruments are looked up, if by any.
-    pub reference: Option<Arc<InstrumentMaster>>,
+    pub instrument_master: Option<Arc<InstrumentMaster>>,
     /// The number of slots of an entry of each group, including the empty slot 0.
     pub entry_slots: Vec<usize>,
     /// For each group: the slots that an entry without any of them inherits from the entry before.
-    pub inherit: Vec<Vec<u8>>,
+    pub inherited_slots: Vec<Vec<u8>>,
     /// Values picked out of groups by a key.
     pub picks: Vec<GroupPick>,
     /// The picks from each group's entries, by the slot of the key.
@@ -86,7 +86,7 @@ impl RulesByCode {
     /// Makes an index by the field that most of these rules test for a value. Returns `None` if only a few rules test
     /// it.
     pub fn new(of_type: &[usize], rules: &[CompiledRule]) -> Option<Self> {
-        let wanted = |rule: usize, slot: u8| {
+        let reads_slot = |rule: usize, slot: u8| {
             let of_slot = |cond: &&RuleCondition| matches!(cond.from, ValueSource::Message(of) if of == slot);
             rules[rule].conditions.iter().filter(of_slot).find_map(|cond| match &cond.value {
                 ValueTest::Is(wanted) => Some(std::slice::from_ref(wanted)),
@@ -94,20 +94,21 @@ impl RulesByCode {
                 ValueTest::Sign(_) | ValueTest::Present(_) => None,
             })
         };
-        let rules_on = |slot: u8| of_type.iter().filter(|rule| wanted(**rule, slot).is_some()).count();
+        let rules_on = |slot: u8| of_type.iter().filter(|rule| reads_slot(**rule, slot).is_some()).count();
         let (count, slot) =
             (0..=u8::MAX).map(|slot| (rules_on(slot), slot)).max_by_key(|(count, _)| *count)?;
         if count < CODES_FEW {
             return None;
         }
         let list = |may: &dyn Fn(&WantedValue) -> bool| -> Vec<usize> {
-            let may = |rule: &&usize| wanted(**rule, slot).is_none_or(|all| all.iter().any(may));
+            let may = |rule: &&usize| reads_slot(**rule, slot).is_none_or(|all| all.iter().any(may));
             of_type.iter().filter(may).copied().collect()
         };
         let mut this = Self { slot, index: Box::new([0; 256]), lists: vec![list(&|w| w.text().len() != 1)] };
         // A text of one byte is ASCII, so that the lists have numbers of one byte.
         for byte in 0..0x80 {
-            if of_type.iter().filter_map(|rule| wanted(*rule, slot)).flatten().any(|w| w.matches(&[byte])) {
+            if of_type.iter().filter_map(|rule| reads_slot(*rule, slot)).flatten().any(|w| w.matches(&[byte]))
+            {
                 this.index[usize::from(byte)] = this.lists.len() as u8;
                 this.lists.push(list(&|w| w.matches(&[byte])));
             }
@@ -132,31 +133,33 @@ impl RulesByCode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedValue {
     /// The value, if it has at most eight bytes.
-    word: u64,
-    text: Vec<u8>,
+    first_word: u64,
+    value_text: Vec<u8>,
 }
 
 impl WantedValue {
     /// Makes a wanted value from its text.
     pub fn new(text: &[u8]) -> Self {
-        Self { word: words::word(text), text: text.to_vec() }
+        Self { first_word: words::word(text), value_text: text.to_vec() }
     }
 
     /// Returns whether `value` equals the wanted value.
     #[inline]
     pub fn matches(&self, value: &[u8]) -> bool {
-        value.len() == self.text.len() && self.matches_word(words::word(value), value)
+        value.len() == self.value_text.len() && self.matches_word(words::word(value), value)
     }
 
     /// Returns whether `value` equals the wanted value; `word` must be the word of `value`.
     #[inline]
     pub fn matches_word(&self, word: u64, value: &[u8]) -> bool {
-        word == self.word && value.len() == self.text.len() && (value.len() <= 8 || value == &self.text[..])
+        word == self.first_word
+            && value.len() == self.value_text.len()
+            && (value.len() <= 8 || value == &self.value_text[..])
     }
 
     /// Returns the value.
     pub fn text(&self) -> &[u8] {
-        &self.text
+        &self.value_text
     }
 }
 
@@ -464,7 +467,7 @@ pub struct BestEntryRule {
     /// Slot of the number in an entry.
     pub slot: u8,
     /// The highest number, or the lowest.
-    pub wanted: Ordering,
+    pub wanted_order: Ordering,
 }
 
 /// Keys looked for in one slot of a group's entries.
@@ -495,18 +498,22 @@ pub struct BestPicks {
 #[derive(Clone, Debug)]
 pub struct ValueTable {
     /// The index in `values` plus 1, by first byte; 0 means no value.
-    short: Box<[u16; 256]>,
-    long: FxHashMap<Vec<u8>, usize>,
+    index_by_byte: Box<[u16; 256]>,
+    index_by_text: FxHashMap<Vec<u8>, usize>,
     values: Vec<Vec<u8>>,
 }
 
 impl ValueTable {
     pub(super) fn new(pairs: Vec<(Vec<u8>, Vec<u8>)>) -> Self {
-        let mut this = Self { short: Box::new([0; 256]), long: FxHashMap::default(), values: Vec::new() };
+        let mut this = Self {
+            index_by_byte: Box::new([0; 256]),
+            index_by_text: FxHashMap::default(),
+            values: Vec::new(),
+        };
         for (key, value) in pairs {
             match key[..] {
-                [byte] => this.short[usize::from(byte)] = this.values.len() as u16 + 1,
-                _ => _ = this.long.insert(key, this.values.len()),
+                [byte] => this.index_by_byte[usize::from(byte)] = this.values.len() as u16 + 1,
+                _ => _ = this.index_by_text.insert(key, this.values.len()),
             }
             this.values.push(value);
         }
@@ -517,8 +524,8 @@ impl ValueTable {
     #[inline]
     pub fn get(&self, value: &[u8]) -> Option<&[u8]> {
         let i = match value {
-            [byte] => usize::from(self.short[usize::from(*byte)]).checked_sub(1)?,
-            _ => *self.long.get(value)?,
+            [byte] => usize::from(self.index_by_byte[usize::from(*byte)]).checked_sub(1)?,
+            _ => *self.index_by_text.get(value)?,
         };
         Some(&self.values[i])
     }
@@ -558,24 +565,28 @@ impl MappingPlan {
 
     /// Collects what the rules read in messages of this type: the slots, and the groups whose entries they read.
     pub fn slot_usage(&self, message_type: &[u8]) -> SlotUsage {
-        let mut usage = SlotUsage { slots: [false; SLOTS_MAX], groups: vec![false; self.entry_slots.len()] };
+        let mut usage =
+            SlotUsage { message_slots: [false; SLOTS_MAX], used_groups: vec![false; self.entry_slots.len()] };
         let of_message = [self.message_type].into_iter().chain(self.ts.iter().copied());
         let of_sequence = self.sequence.iter().chain(&self.session).chain(&self.possdup).copied();
         for slot in of_message.chain(of_sequence) {
-            usage.slots[usize::from(slot)] = true;
+            usage.message_slots[usize::from(slot)] = true;
         }
         for rule in self.rules_for(message_type).iter().map(|&i| &self.rules[i]) {
             let ignored = rule.ignored.iter().flat_map(|entries| &entries.conditions);
-            rule.conditions.iter().chain(ignored).for_each(|cond| usage.note(&cond.from, &self.picks));
+            rule.conditions.iter().chain(ignored).for_each(|cond| usage.note_usage(&cond.from, &self.picks));
             for event in &rule.events {
                 if let Some(group) = event.each {
-                    usage.groups[group] = true;
+                    usage.used_groups[group] = true;
                 }
                 let fields = event.fields.iter().flat_map(|f| [Some(&f.from), f.or.as_ref()]).flatten();
                 let kept_sources = event.keep.iter().map(|(_, from)| from);
                 let conditions = event.conditions.iter().chain(event.repeats.iter().flatten());
                 let conditions = conditions.map(|cond| &cond.from);
-                fields.chain(kept_sources).chain(conditions).for_each(|from| usage.note(from, &self.picks));
+                fields
+                    .chain(kept_sources)
+                    .chain(conditions)
+                    .for_each(|from| usage.note_usage(from, &self.picks));
             }
         }
         usage
@@ -586,22 +597,22 @@ impl MappingPlan {
 #[derive(Clone, Debug)]
 pub struct SlotUsage {
     /// Slots of the message.
-    pub slots: [bool; SLOTS_MAX],
+    pub message_slots: [bool; SLOTS_MAX],
     /// Groups.
-    pub groups: Vec<bool>,
+    pub used_groups: Vec<bool>,
 }
 
 impl SlotUsage {
     /// Adds the usage of the rules for another type.
     pub fn add(&mut self, usage: &SlotUsage) {
-        self.slots.iter_mut().zip(&usage.slots).for_each(|(a, b)| *a |= b);
-        self.groups.iter_mut().zip(&usage.groups).for_each(|(a, b)| *a |= b);
+        self.message_slots.iter_mut().zip(&usage.message_slots).for_each(|(a, b)| *a |= b);
+        self.used_groups.iter_mut().zip(&usage.used_groups).for_each(|(a, b)| *a |= b);
     }
 
-    fn note(&mut self, from: &ValueSource, picks: &[GroupPick]) {
+    fn note_usage(&mut self, from: &ValueSource, picks: &[GroupPick]) {
         match from {
-            ValueSource::Message(slot) => self.slots[usize::from(*slot)] = true,
-            ValueSource::Pick(i) => self.groups[picks[usize::from(*i)].group] = true,
+            ValueSource::Message(slot) => self.message_slots[usize::from(*slot)] = true,
+            ValueSource::Pick(i) => self.used_groups[picks[usize::from(*i)].group] = true,
             // The event's own group, noted already.
             ValueSource::Entry(_) | ValueSource::Const(_) => {}
         }

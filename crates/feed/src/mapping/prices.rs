@@ -12,7 +12,7 @@ pub(crate) fn price_choices(kind: EventKind, event: &EventConfig) -> Vec<Vec<Eve
         EventKind::Ref | EventKind::Session | EventKind::OrderCancel | EventKind::QuoteReject => &[],
         _ => &[&[EventField::Px, EventField::StopPx]],
     };
-    let named = |field: &&EventField| event.fields.contains_key(field.name());
-    let choices = choices.iter().map(|fields| fields.iter().filter(named).copied().collect());
+    let has_field = |field: &&EventField| event.fields.contains_key(field.name());
+    let choices = choices.iter().map(|fields| fields.iter().filter(has_field).copied().collect());
     choices.filter(|fields: &Vec<EventField>| !fields.is_empty()).collect()
 }

@@ -51,7 +51,7 @@ pub(crate) fn suggestion(reason: &str, detail: &str, form_place: FormPlace) -> O
             .collect(),
         "bad_number" if form_place == FormPlace::Column => marks_that_read(value)
             .into_iter()
-            .map(|number_marks| (format!("`{}`", number_marks.keys), number_marks.meaning))
+            .map(|number_marks| (format!("`{}`", number_marks.keys), number_marks.plain_number))
             .collect(),
         _ => Vec::new(),
     };

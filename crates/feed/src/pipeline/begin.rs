@@ -65,15 +65,21 @@ pub fn open_feed(
         };
         let source = &account.sources[i];
         if !source.end {
-            let from = if stream { 0 } else { source.through };
-            let first = source.hash.clone().filter(|hash| hash.starts_with(FIRST));
-            pending.push_back(PendingSource { index, path: path.clone(), from, size: facts.size, first });
+            let read_offset = if stream { 0 } else { source.through };
+            let first_message_hash = source.hash.clone().filter(|hash| hash.starts_with(FIRST));
+            pending.push_back(PendingSource {
+                index,
+                path: path.clone(),
+                from: read_offset,
+                size: facts.size,
+                first: first_message_hash,
+            });
         }
         let state = SourceState::from_account(source);
         states.push(if stream && !source.end { state.read_again() } else { state });
     }
-    let open = pending.len();
-    Ok((feed_state(feed, account, states, false, open), SourceDiscovery::Static(pending)))
+    let open_count = pending.len();
+    Ok((feed_state(feed, account, states, false, open_count), SourceDiscovery::Static(pending)))
 }
 
 /// Puts onto the tape, and into its account, that the source at this index has grown.
@@ -112,10 +118,10 @@ pub struct FolderPlan {
 /// The directory of a journal, and how its stream continues after a restart of the receiver.
 #[derive(Clone, Copy)]
 struct JournalFolder<'j> {
-    dir: &'j Path,
+    journal_dir: &'j Path,
     continuity: StreamContinuity,
     /// The start of its receiver in this run, if it has one.
-    start: Option<&'j InitialJournalState>,
+    receiver_start: Option<&'j InitialJournalState>,
 }
 
 /// Compares a directory's files with the tape's account of them.
@@ -145,22 +151,25 @@ pub fn plan_folder(
     };
     plan.hashes.resize(plan.growths.len(), None);
     if let FeedInput::Journal { receive, .. } = &feed.input {
-        let journal = JournalFolder { dir, continuity: receive.continuity(), start };
+        let journal =
+            JournalFolder { journal_dir: dir, continuity: receive.continuity(), receiver_start: start };
         plan.of_journal(feed, journal, account, notes)?;
         return Ok(plan);
     }
     let stream = feed.format.statefulness() == Statefulness::Stream;
-    let mut last = BTreeMap::new();
+    let mut growth_by_file = BTreeMap::new();
     for (n, (i, _)) in plan.growths.iter().enumerate() {
-        let before = last.insert(account.sources[*i].file.clone(), n);
-        let before = before.map(|n| &account.sources[plan.growths[n].0]);
+        let previous_growth = growth_by_file.insert(account.sources[*i].file.clone(), n);
+        let before = previous_growth.map(|n| &account.sources[plan.growths[n].0]);
         plan.abandoned_ids.extend(before.filter(|source| !source.end).map(|source| source.id));
     }
     let mut removed = Vec::new();
-    let sources: Vec<_> =
-        last.iter().map(|(file, n)| (&account.sources[plan.growths[*n].0], dir.join(file))).collect();
+    let sources: Vec<_> = growth_by_file
+        .iter()
+        .map(|(file, n)| (&account.sources[plan.growths[*n].0], dir.join(file)))
+        .collect();
     let likenesses = source_check::compare_all(&sources, threads);
-    for (((file, n), (source, path)), likeness) in last.into_iter().zip(sources).zip(likenesses) {
+    for (((file, n), (source, path)), likeness) in growth_by_file.into_iter().zip(sources).zip(likenesses) {
         let Some(likeness) = likeness else {
             match source.end {
                 true => removed.push(file),
@@ -185,29 +194,29 @@ pub fn plan_folder(
             }
             FileComparison::Same(hash) | FileComparison::Grown(hash) => hash,
         };
-        let from = match &plan.growths[n].1 {
+        let read_offset = match &plan.growths[n].1 {
             _ if stream => 0,
             Some(growth) => growth.from,
             None => source.through,
         };
-        let hash = match hash.filter(|hash| hash.bytes() == from) {
+        let hash = match hash.filter(|hash| hash.bytes() == read_offset) {
             Some(hash) => hash,
             None => {
-                let fail = |source| Error::Read { path: path.clone(), offset: from, source };
-                content::prefix(&path, from).map_err(fail)?.hash
+                let fail = |source| Error::Read { path: path.clone(), offset: read_offset, source };
+                content::prefix(&path, read_offset).map_err(fail)?.hash
             }
         };
         plan.hashes[n] = Some(Box::new(hash));
     }
     if !removed.is_empty() {
-        let first: Vec<_> = removed.iter().take(3).map(String::as_str).collect();
-        let more = if removed.len() > first.len() { ", …" } else { "" };
+        let first_names: Vec<_> = removed.iter().take(3).map(String::as_str).collect();
+        let ellipsis = if removed.len() > first_names.len() { ", …" } else { "" };
         notes.push(format!(
-            "{}: {} files were read to their end and are not in {} any more: {}{more}",
+            "{}: {} files were read to their end and are not in {} any more: {}{ellipsis}",
             feed.name,
             removed.len(),
             dir.display(),
-            first.join(", ")
+            first_names.join(", ")
         ));
     }
     if !feed.rules.allows_same_content {
@@ -220,8 +229,8 @@ impl FolderPlan {
     /// Returns whether a later source of the same feed has begun: sources are read one after the other, so this one
     /// is given up.
     fn is_given_up(&self, source: &SourceAccount) -> bool {
-        let last = source.further.keys().copied().chain([source.id]).max();
-        self.last_id > last
+        let last_id = source.further.keys().copied().chain([source.id]).max();
+        self.last_id > last_id
     }
 
     /// Adds the sources of a journal. The journal is ours, and its files may be removed once they are read. The
@@ -233,7 +242,7 @@ impl FolderPlan {
         account: &TapeAccount,
         notes: &mut Vec<String>,
     ) -> Result<(), Error> {
-        let JournalFolder { dir, continuity, start } = journal;
+        let JournalFolder { journal_dir: dir, continuity, receiver_start: start } = journal;
         for (i, _) in &self.growths {
             let source = &account.sources[*i];
             let Ok(metadata) = dir.join(&source.file).metadata() else {
@@ -310,7 +319,7 @@ pub fn open_folder(
     let format_id = FormatId::from_format(&feed.format);
     let stream = feed.format.statefulness() == Statefulness::Stream;
     let (mut states, mut known_files) = (Vec::new(), Vec::new());
-    let mut ended = Vec::new();
+    let mut ended_files = Vec::new();
     for (index, (i, growth)) in plan.growths.into_iter().enumerate() {
         let has_grown = growth.is_some();
         if let Some(growth) = growth {
@@ -323,7 +332,7 @@ pub fn open_folder(
             // The mapping was changed while nothing ran: it holds from where the tape ends.
             state.switch_format(format_id.clone());
         }
-        let from = if stream { 0 } else { source.through };
+        let read_offset = if stream { 0 } else { source.through };
         let is_done = source.end
             || is_fresh
             || plan.cut_files.contains(&source.file)
@@ -339,25 +348,25 @@ pub fn open_folder(
         let pending = PendingSource {
             index,
             path: dir.join(&source.file),
-            from,
+            from: read_offset,
             size: None,
             first: source.hash.clone(),
         };
         if source.end && !has_grown && !is_fresh {
-            ended.push(pending.path.clone());
+            ended_files.push(pending.path.clone());
         }
         known_files.push(KnownFile { pending, is_done, is_fresh });
         states.push(state);
     }
-    let names = KnownFolder {
+    let known_folder = KnownFolder {
         files: known_files,
         contents: plan.contents,
         allows_same_content: feed.rules.allows_same_content,
     };
-    let mut folder = SourceFolder::new(feed.name.clone(), dir.to_owned(), kind, names, scan);
+    let mut folder = SourceFolder::new(feed.name.clone(), dir.to_owned(), kind, known_folder, scan);
     if matches!(kind, folder::FolderKind::Files { .. }) {
         // As those that end in this run.
-        for path in ended {
+        for path in ended_files {
             if let Ok(metadata) = path.metadata() {
                 folder.note_ended(path, metadata.len());
             }

@@ -195,8 +195,8 @@ impl PipelineConfig<'_> {
     /// # Errors
     /// Returns `error` if the run is not live.
     fn fail_feed(&self, index: usize, error: Error) -> Result<(), Error> {
-        let Some(live) = &self.live else { return Err(error) };
-        live.stats.feeds[index].fail(error.to_string(), error.cause());
+        let Some(live_run) = &self.live else { return Err(error) };
+        live_run.stats.feeds[index].fail(error.to_string(), error.cause());
         Ok(())
     }
 }
@@ -214,7 +214,7 @@ pub fn run_feeds(dir: &Path, config: PipelineConfig<'_>) -> Result<RunOutcome, E
     // All sources are compared with the tape before anything is written.
     let plans = plan_feeds(&config, &facts, &is_usable, &mut output)?;
     let feeds = open_feeds(&config, &facts, plans, &mut output)?;
-    run_farm(config, feeds, output)?.finish(dir)
+    run_farm(config, feeds, output)?.finish_run(dir)
 }
 
 /// Fails if the configuration contradicts itself or exceeds a bound.
@@ -258,7 +258,7 @@ fn find_usable_feeds(config: &PipelineConfig<'_>, facts: &[Vec<SourceFacts>]) ->
 struct TapeOutput {
     writer: Writer,
     account: TapeAccount,
-    raw: RawLog,
+    raw_log: RawLog,
     /// The notes on sources that are open, of a live run.
     open_sources: Option<SourceNotesWriter>,
     /// Notes for people.
@@ -282,14 +282,14 @@ impl TapeOutput {
             }
             None => (None, Vec::new()),
         };
-        if let Some(live) = &config.live {
-            report_journals(&live.stats, &account);
+        if let Some(live_run) = &config.live {
+            report_journals(&live_run.stats, &account);
         }
         retention_checkpoint::refuse_partial(&account)?;
         account.refuse_mismatch()?;
         let raw = RawLog::open(dir, account.raw_bytes)?;
         let messages_before = account.summary().messages;
-        Ok(Self { writer, account, raw, open_sources, notes, messages_before })
+        Ok(Self { writer, account, raw_log: raw, open_sources, notes, messages_before })
     }
 }
 
@@ -309,8 +309,8 @@ fn plan_feeds(
             None => plan_files(feed, facts, account, config.workers, notes).map(FeedPlan::Files),
             Some((folder, _)) => {
                 let stats = config.live.as_ref().map(|live| &live.stats);
-                let start = stats.and_then(|stats| stats.feeds[index].journal_start.get());
-                plan_folder(feed, folder, start, account, config.workers, notes).map(FeedPlan::Folder)
+                let journal_start = stats.and_then(|stats| stats.feeds[index].journal_start.get());
+                plan_folder(feed, folder, journal_start, account, config.workers, notes).map(FeedPlan::Folder)
             }
         };
         plans.push(match plan {
@@ -321,8 +321,8 @@ fn plan_feeds(
             }
         });
     }
-    if let Some(live) = &config.live {
-        live.stats.note(notes);
+    if let Some(live_run) = &config.live {
+        live_run.stats.add_notes(notes);
     }
     Ok(plans)
 }
@@ -343,8 +343,8 @@ fn open_feeds(
 ) -> Result<OpenFeeds, Error> {
     let TapeOutput { account, writer, .. } = output;
     let stats = config.live.as_ref().map(|live| live.stats.clone());
-    let mut open = OpenFeeds {
-        farm: FeedFarm { sources: Vec::new(), decode_options: Vec::new(), stats },
+    let mut open_feeds = OpenFeeds {
+        farm: FeedFarm { source_ids: Vec::new(), decode_options: Vec::new(), stats },
         intake: Vec::new(),
         states: Vec::new(),
     };
@@ -358,24 +358,24 @@ fn open_feeds(
             _ => (feed_state(feed, account, Vec::new(), false, 0), SourceDiscovery::Static(VecDeque::new())),
         };
         if let SourceDiscovery::Static(pending) = &supply {
-            let left: u64 =
+            let blocks_left: u64 =
                 pending.iter().filter_map(|p| Some(facts[p.index].size?.saturating_sub(p.from))).sum();
-            config.progress.bytes_total.fetch_add(left, Ordering::Relaxed);
+            config.progress.bytes_total.fetch_add(blocks_left, Ordering::Relaxed);
         }
         let format = VersionedFormat::new(feed.format.clone(), 0);
-        open.intake.push(FeedIntake::new(format, supply, state.outstanding(), config.scan));
+        open_feeds.intake.push(FeedIntake::new(format, supply, state.outstanding(), config.scan));
         state.rotates = feed.rotates();
         state.received = feed.decode_options.receive_times;
-        state.is_clock = Some(open.states.len()) == config.clock_feed();
+        state.is_clock = Some(open_feeds.states.len()) == config.clock_feed();
         state.wait = feed.wait.unwrap_or(config.wait.into());
-        open.farm.sources.push(state.sources.iter().map(|s| s.id).collect());
-        open.farm.decode_options.push(feed.decode_options.clone());
-        open.states.push(state);
+        open_feeds.farm.source_ids.push(state.sources.iter().map(|s| s.id).collect());
+        open_feeds.farm.decode_options.push(feed.decode_options.clone());
+        open_feeds.states.push(state);
     }
-    if let Some(live) = &config.live {
-        report_positions(&live.stats, &open.states);
+    if let Some(live_run) = &config.live {
+        report_positions(&live_run.stats, &open_feeds.states);
     }
-    Ok(open)
+    Ok(open_feeds)
 }
 
 /// A run whose workers have ended.
@@ -393,12 +393,12 @@ struct EndedRun {
 /// Runs the stages until the sources end, somebody stops the run, or a stage fails.
 fn run_farm(mut config: PipelineConfig<'_>, feeds: OpenFeeds, output: TapeOutput) -> Result<EndedRun, Error> {
     let OpenFeeds { farm, intake, states } = feeds;
-    let TapeOutput { writer, account, raw, open_sources, notes, messages_before } = output;
+    let TapeOutput { writer, account, raw_log: raw, open_sources, notes, messages_before } = output;
     let is_by_receive_time = config.feeds.iter().any(|f| f.decode_options.by_receive_time);
     let (placed_by_event, placed_by_receive) = account.placed_max;
     let mut sequencer = BlockSequencer::new(InitialSequencerState {
         writer,
-        raw,
+        raw_log: raw,
         dictionary: account.names.dictionary().clone(),
         next_source: account.next_source,
         feeds: states,
@@ -413,8 +413,8 @@ fn run_farm(mut config: PipelineConfig<'_>, feeds: OpenFeeds, output: TapeOutput
     let workers: Vec<FeedWorker> = (0..config.workers)
         .map(|_| FeedWorker::new(&config.feeds, sequencer.dictionary()))
         .collect::<Result<_, Error>>()?;
-    if let Some(live) = &config.live {
-        sequencer.survive_flush_failures(live.stop.clone());
+    if let Some(live_run) = &config.live {
+        sequencer.survive_flush_failures(live_run.stop.clone());
     }
     if let Some(open_sources) = open_sources {
         sequencer.note_sources(open_sources);
@@ -430,20 +430,20 @@ fn run_farm(mut config: PipelineConfig<'_>, feeds: OpenFeeds, output: TapeOutput
     let wait = if is_spinning { WaitStrategy::Spin } else { WaitStrategy::default() };
     let options = farm::FarmOptions { stop: config.stop, name: "decode", wait };
     let intake = BlockIntake::new(intake, config.block_bytes, config.progress.bytes.clone(), config.live);
-    let start = Instant::now();
+    let started_at = Instant::now();
     let farm_outcome = farm::run(&farm, workers, intake, sequencer, &options).map_err(|e| match e {
         unitape_ring::Error::Stage { error, .. } => error,
         unitape_ring::Error::Spawn { worker, source } => Error::Spawn { worker, source },
         other => Error::Config { origin: "--workers".to_owned(), reason: other.to_string() },
     })?;
-    let farm_ns = start.elapsed().as_nanos() as u64;
+    let farm_ns = started_at.elapsed().as_nanos() as u64;
     let (sequencer, workers, ending) = (farm_outcome.sequencer, farm_outcome.workers, farm_outcome.ending);
     Ok(EndedRun { sequencer, workers, ending, farm_ns, is_live, account, notes, messages_before })
 }
 
 impl EndedRun {
     /// Places all units that the merge still holds, closes the tape, and returns the account.
-    fn finish(self, dir: &Path) -> Result<RunOutcome, Error> {
+    fn finish_run(self, dir: &Path) -> Result<RunOutcome, Error> {
         let Self { mut sequencer, workers, mut account, ending, .. } = self;
         if self.is_live
             && let Some(plan) = sequencer.flush()?
@@ -453,8 +453,8 @@ impl EndedRun {
         }
         let mut turns = StageTimings { farm_ns: self.farm_ns, ..StageTimings::default() };
         for worker in &workers {
-            turns.intake_ns += worker.turns.intake_ns;
-            turns.sequence_ns += worker.turns.sequence_ns;
+            turns.intake_ns += worker.stage_timings.intake_ns;
+            turns.sequence_ns += worker.stage_timings.sequence_ns;
             sequencer.by_kind.iter_mut().zip(worker.by_kind).for_each(|(sum, n)| *sum += n);
         }
         let has_left = self.is_live && sequencer.note_left();
@@ -505,15 +505,15 @@ enum FeedPlan {
 /// Reports how far the feeds were when the run began.
 fn report_positions(stats: &RunMonitor, states: &[FeedState]) {
     for (stats, state) in stats.feeds.iter().zip(states) {
-        let read: u64 = state.sources.iter().map(|s| s.through).sum();
-        stats.read_bytes.store(read, Ordering::Relaxed);
+        let bytes_read: u64 = state.sources.iter().map(|s| s.through).sum();
+        stats.read_bytes.store(bytes_read, Ordering::Relaxed);
     }
 }
 
 /// The parts that all workers share.
 struct FeedFarm {
     /// Ids of the source definitions, by feed and source, of those known when the run began.
-    sources: Vec<Vec<u32>>,
+    source_ids: Vec<Vec<u32>>,
     /// The decoding options, by feed.
     decode_options: Vec<DecodeOptions>,
     /// Statistics of a live run, whose events others wait for.
@@ -529,7 +529,7 @@ impl FeedFarm {
             return Ok(());
         }
         // A source that was found meanwhile gets its id when its first message is placed.
-        let source = self.sources[block.feed].get(block.source).copied().unwrap_or(0);
+        let source = self.source_ids[block.feed].get(block.source).copied().unwrap_or(0);
         block.decoded_as = source;
         let (generation, decoder) = &mut worker.decoders[block.feed];
         if let Some(block_format) = job_format.as_ref().filter(|s| s.generation != *generation) {
@@ -550,7 +550,7 @@ impl FeedFarm {
         job: &mut BlockJob,
     ) -> Result<(), Error> {
         let BlockJob { block, format: job_format, .. } = job;
-        let source = self.sources[block.feed].get(block.source).copied().unwrap_or(0);
+        let source = self.source_ids[block.feed].get(block.source).copied().unwrap_or(0);
         block.decoded_as = source;
         let Some(block_format) = job_format else { return Ok(()) };
         if feed.in_turn.as_ref().is_none_or(|(generation, _)| *generation != block_format.generation) {
@@ -577,10 +577,10 @@ struct FeedWorker {
     definition_count: usize,
     #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
     spares: Vec<Box<BlockJob>>,
-    pieces: Option<PieceBuffer>,
+    piece_buffer: Option<PieceBuffer>,
     /// Events that it has put on the tape.
     by_kind: KindCounts,
-    turns: StageTimings,
+    stage_timings: StageTimings,
 }
 
 impl FeedWorker {
@@ -592,9 +592,9 @@ impl FeedWorker {
             dictionary: names.clone(),
             definition_count: 0,
             spares: Vec::new(),
-            pieces: None,
+            piece_buffer: None,
             by_kind: [0; 64],
-            turns: StageTimings::default(),
+            stage_timings: StageTimings::default(),
         })
     }
 }
@@ -616,9 +616,9 @@ impl Farm for FeedFarm {
     ) -> Result<Option<Box<BlockJob>>, Error> {
         let mut job = worker.spares.pop().unwrap_or_default();
         let since = Instant::now();
-        let filled = intake.fill(&mut job, claim)?;
-        worker.turns.intake_ns += since.elapsed().as_nanos() as u64;
-        Ok(filled.then_some(job))
+        let has_block = intake.fill(&mut job, claim)?;
+        worker.stage_timings.intake_ns += since.elapsed().as_nanos() as u64;
+        Ok(has_block.then_some(job))
     }
 
     fn work(&self, worker: &mut FeedWorker, mut job: Box<BlockJob>) -> Result<Box<BlockJob>, Error> {
@@ -636,7 +636,7 @@ impl Farm for FeedFarm {
         mut job: Box<BlockJob>,
     ) -> Result<Option<TapePlacement>, Error> {
         let since = Instant::now();
-        if let Some(buffer) = worker.pieces.take() {
+        if let Some(buffer) = worker.piece_buffer.take() {
             sequencer.recycle(buffer);
         }
         sequencer.begin(&mut job);
@@ -659,7 +659,7 @@ impl Farm for FeedFarm {
         let plan = sequencer.sequence_block(job)?;
         sequencer.publish(&mut worker.dictionary, &mut worker.definition_count);
         worker.spares.extend(sequencer.spare());
-        worker.turns.sequence_ns += since.elapsed().as_nanos() as u64;
+        worker.stage_timings.sequence_ns += since.elapsed().as_nanos() as u64;
         Ok(plan)
     }
 
@@ -667,7 +667,7 @@ impl Farm for FeedFarm {
         if let Some(plan) = plan {
             let (job, pieces) = plan.copy_to_tape(&mut worker.by_kind)?;
             worker.spares.push(job);
-            worker.pieces = Some(pieces);
+            worker.piece_buffer = Some(pieces);
             if let Some(stats) = &self.stats {
                 stats.placed.notify();
             }

@@ -17,7 +17,7 @@ use crate::mapping::{
     EventExplanation, ExplainedOutcome, FormPlace, MessageExplanation, QuarantineCause, RuleLocation,
     suggestion,
 };
-use crate::pipeline::walk::{walk, write_own_ids};
+use crate::pipeline::walk::{walk_blocks, write_own_ids};
 use serde_json::Value as Json;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -31,14 +31,14 @@ use unitape_model::{Dictionary, Event, EventKind, frames};
 /// Fails if the file cannot be read or the mapping cannot be compiled.
 pub fn explain(
     format: &Format,
-    path: &Path,
+    input_path: &Path,
     mut each: impl FnMut(MessageExplanation) -> ControlFlow<()>,
 ) -> Result<Vec<RuleLocation>, Error> {
     let mut decoder = format.decoder()?;
     let rules = decoder.explain(format);
     let form_place = format.mapping_definition().and_then(|mapping| FormPlace::for_format(&mapping.format));
     let mut n = 0;
-    walk(format, path, &mut decoder, |decoder, block| {
+    walk_blocks(format, input_path, &mut decoder, |decoder, block| {
         let explanations = decoder.explainer().map_or(Vec::new(), |e| std::mem::take(&mut e.explanations));
         for mut explanation in with_events(block, explanations) {
             explanation.n = n;
@@ -92,13 +92,13 @@ pub fn try_explain(format: &Format, bytes: &[u8]) -> Result<(), Error> {
 /// Joins the explained messages with the events of the block, and adds the block's messages without an explanation.
 fn with_events(block: &Block, explanations: Vec<MessageExplanation>) -> Vec<MessageExplanation> {
     let mut units = Vec::new();
-    let mut start = 0;
+    let mut unit_start = 0;
     for unit in &block.units {
-        let events: Vec<Json> = frames(&block.arena[start..unit.end as usize])
+        let events: Vec<Json> = frames(&block.arena[unit_start..unit.end as usize])
             .filter_map(|(_, _, frame)| Event::new(frame))
-            .map(|event| line(&event, &block.names))
+            .map(|event| render_event(&event, &block.names))
             .collect();
-        start = unit.end as usize;
+        unit_start = unit.end as usize;
         units.push(UnexplainedUnit {
             kind: unit.kind,
             offset: unit.offset,
@@ -110,7 +110,7 @@ fn with_events(block: &Block, explanations: Vec<MessageExplanation>) -> Vec<Mess
     let mut all = Vec::new();
     for mut explanation in explanations {
         while let Some((_, unit)) = units.next_if(|(i, _)| *i < explanation.unit) {
-            all.extend(unexplained(unit));
+            all.extend(explain_unit(unit));
         }
         if explanation.outcome == ExplainedOutcome::Events
             && let Some((_, UnexplainedUnit { lines, .. })) = units.next_if(|(i, _)| *i == explanation.unit)
@@ -121,7 +121,7 @@ fn with_events(block: &Block, explanations: Vec<MessageExplanation>) -> Vec<Mess
         }
         all.push(explanation);
     }
-    all.extend(units.filter_map(|(_, unit)| unexplained(unit)));
+    all.extend(units.filter_map(|(_, unit)| explain_unit(unit)));
     all
 }
 
@@ -135,7 +135,7 @@ struct UnexplainedUnit {
 }
 
 /// Explains a message that no rule was asked about.
-fn unexplained(unit: UnexplainedUnit) -> Option<MessageExplanation> {
+fn explain_unit(unit: UnexplainedUnit) -> Option<MessageExplanation> {
     let UnexplainedUnit { kind, offset, length, lines } = unit;
     let (outcome, quarantined) = match kind {
         BlockMessageKind::Events | BlockMessageKind::Numbered { .. } | BlockMessageKind::Repeat { .. } => {
@@ -186,7 +186,7 @@ fn unexplained(unit: UnexplainedUnit) -> Option<MessageExplanation> {
 }
 
 /// Renders an event as `tape cat` prints it, without its number on a tape.
-fn line(event: &Event<'_>, names: &Dictionary) -> Json {
+fn render_event(event: &Event<'_>, names: &Dictionary) -> Json {
     let mut out = Vec::new();
     write_event(&mut out, event, 0, names, &EmptySourceLookup, EventLineDetail::Plain);
     let mut line: Json = serde_json::from_slice(&out).expect("JSON of ours");

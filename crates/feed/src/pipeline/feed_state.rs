@@ -288,7 +288,7 @@ impl TapeAccount {
             source.since = MessageTally::default();
             source.through = state.through;
             source.end = state.end;
-            source.tail = None;
+            source.quarantined_tail = None;
         }
     }
 }
@@ -383,7 +383,7 @@ impl FeedState {
         }
         self.head = index.map(|i| {
             let block = &self.queue[i].block;
-            let unit = &block.units[self.cursor.unit];
+            let unit = &block.units[self.cursor.unit_index];
             let doubt = bounds.is_in_doubt(unit, &self.sources[block.source], bounds.ceiling(self, block));
             let is_ahead = doubt && bounds.leads(unit, self, block, latest_other_ts());
             FeedHead { ts: if is_ahead { self.running_max } else { self.running_max.max(unit.ts) }, is_ahead }
@@ -395,7 +395,9 @@ impl FeedState {
     #[inline]
     fn note_stretch(&mut self, in_hand: usize) {
         let block = &mut self.queue[in_hand].block;
-        if self.cursor.unit >= self.cursor.recorded_units_end && !block.begins_with_switch(self.cursor.unit) {
+        if self.cursor.unit_index >= self.cursor.recorded_units_end
+            && !block.begins_with_switch(self.cursor.unit_index)
+        {
             self.cursor.note_stretch(block, &mut self.sessions);
         }
     }
@@ -407,8 +409,8 @@ impl FeedState {
 
     /// Returns until when the merge waits for this feed before it places a message that arrived at `came_ns`.
     pub fn waits_until(&self, came_ns: i64) -> Option<i64> {
-        let open = self.head.is_none() && self.open_sources > 0 && !self.closed && !self.is_clock;
-        open.then(|| self.availability.waits_until(came_ns, self.wait)).flatten()
+        let is_open = self.head.is_none() && self.open_sources > 0 && !self.closed && !self.is_clock;
+        is_open.then(|| self.availability.waits_until(came_ns, self.wait)).flatten()
     }
 
     /// Returns whether other feeds wait for this feed without a bound.
@@ -419,31 +421,35 @@ impl FeedState {
     /// Iterates over the feed's available messages that are not placed.
     pub fn unplaced_units(&self) -> impl Iterator<Item = &BlockMessage> {
         let blocks = self.queue.iter().map(|job| &job.block).filter(|block| !block.is_sequenced).enumerate();
-        let units = blocks.flat_map(|(i, block)| &block.units[if i == 0 { self.cursor.unit } else { 0 }..]);
+        let units =
+            blocks.flat_map(|(i, block)| &block.units[if i == 0 { self.cursor.unit_index } else { 0 }..]);
         units.filter(|unit| !unit.is_progress())
     }
 
     /// Returns the event time of the next unit, even if it is not credible.
     pub fn head_ts(&self) -> Option<UnixNanos> {
-        Some(self.queue[self.in_hand()?].block.units[self.cursor.unit].ts)
+        Some(self.queue[self.in_hand()?].block.units[self.cursor.unit_index].ts)
     }
 
     /// Notes how far the units of a block have passed.
     pub fn note_passed(&mut self, block: usize) {
         let block = &self.queue[block].block;
-        let last =
-            self.cursor.unit.checked_sub(1).map(|unit| UnitPlace::new(block.source, &block.units[unit]));
-        self.passed = self.passed.max(last);
+        let last_unit = self
+            .cursor
+            .unit_index
+            .checked_sub(1)
+            .map(|unit| UnitPlace::new(block.source, &block.units[unit]));
+        self.passed = self.passed.max(last_unit);
     }
 
     /// Settles blocks without further units, so that the cursor is at a unit or at nothing.
     pub fn advance(&mut self) {
         while let Some(i) = self.in_hand() {
             let block = &mut self.queue[i].block;
-            if self.cursor.unit < block.units.len() {
+            if self.cursor.unit_index < block.units.len() {
                 return;
             }
-            while self.cursor.run < block.runs.len() {
+            while self.cursor.run_index < block.runs.len() {
                 self.cursor.note_stretch(block, &mut self.sessions);
             }
             let state = &mut self.sources[block.source];
@@ -465,9 +471,9 @@ impl FeedState {
     /// Returns whether a trailer or the end of a source states another number of messages than came before. If so,
     /// sets `block.before`, so that the decoder reports where.
     pub fn miscounts(&self, block: &mut Block) -> bool {
-        let before = self.sources[block.source].sequenced_messages;
-        let wrong = block.claims.iter().any(|c| before + c.messages_in_block != c.messages);
-        block.before = wrong.then_some(before);
+        let sequenced_before = self.sources[block.source].sequenced_messages;
+        let wrong = block.claims.iter().any(|c| sequenced_before + c.messages_in_block != c.messages);
+        block.before = wrong.then_some(sequenced_before);
         wrong
     }
 

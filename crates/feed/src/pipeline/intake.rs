@@ -25,17 +25,17 @@ pub struct BlockIntake {
     block_bytes: usize,
     /// Bytes of input claimed so far, for progress bars.
     claimed_bytes: Arc<AtomicU64>,
-    live: Option<LiveRun>,
+    live_run: Option<LiveRun>,
     /// The number of blocks that the present one lags in the order in which feeds are asked.
-    order: Vec<usize>,
+    feed_lags: Vec<usize>,
     /// Zero of its clock.
-    began: Instant,
+    began_at: Instant,
     /// When the merge was last asked to look again, and for what time.
-    ticked: (Instant, i64),
+    last_tick: (Instant, i64),
     /// The merge's knowledge of a feed must be updated.
-    changed: bool,
+    feeds_changed: bool,
     /// The longest sleep after this round, unless it is woken.
-    pause: Duration,
+    sleep_max: Duration,
 }
 
 /// The state of a run that continues until it is stopped, besides its feeds.
@@ -88,22 +88,22 @@ impl FormatReloadQueue {
 pub struct FeedIntake {
     format: Arc<VersionedFormat>,
     supply: SourceDiscovery,
-    open: Option<SourceReader>,
+    open_source: Option<SourceReader>,
     /// A source that was found and has too few bytes yet to recognise its format.
     unrecognised_source: Option<(PendingSource, Option<Box<SourceFacts>>)>,
     begins: Option<Box<SourceFacts>>,
-    head: SourceHead,
+    source_head: SourceHead,
     /// When the open file was last looked at, whether it is still the same.
-    checked: Instant,
+    checked_at: Instant,
     scan_interval: Duration,
     /// Blocks claimed and not yet wholly on the tape; the feed that a merge waits for has the fewest.
-    outstanding: Arc<AtomicU64>,
-    ended: bool,
+    outstanding_blocks: Arc<AtomicU64>,
+    has_ended: bool,
     /// It ended because the run stops, and not by itself.
-    stopped: bool,
+    ended_by_stop: bool,
     availability: FeedAvailability,
     /// When the feed was last found to have no new data.
-    quiet: Option<Instant>,
+    quiet_since: Option<Instant>,
     /// The number of such looks since something came last, up to [`CALM_MOST`].
     calm: u32,
     /// It could not be read: not before this time again, and how long it was waited.
@@ -133,26 +133,26 @@ impl FeedIntake {
         Self {
             format: Arc::new(format),
             supply,
-            open: None,
+            open_source: None,
             unrecognised_source: None,
             begins: None,
-            head: SourceHead::default(),
-            checked: Instant::now(),
+            source_head: SourceHead::default(),
+            checked_at: Instant::now(),
             scan_interval,
-            outstanding,
-            ended: false,
-            stopped: false,
+            outstanding_blocks: outstanding,
+            has_ended: false,
+            ended_by_stop: false,
             availability: FeedAvailability::default(),
-            quiet: None,
+            quiet_since: None,
             calm: 0,
             retry: None,
         }
     }
 
     /// Has the open source read again from the first byte that was in no block: reading it has failed in between.
-    fn reopen(&mut self) {
-        if let Some(open) = self.open.take() {
-            self.unrecognised_source = Some((open.into_pending(), self.begins.take()));
+    fn reopen_source(&mut self) {
+        if let Some(open_source) = self.open_source.take() {
+            self.unrecognised_source = Some((open_source.into_pending(), self.begins.take()));
         }
     }
 
@@ -164,17 +164,17 @@ impl FeedIntake {
         };
         if let (true, SourceDiscovery::Folder(folder)) = (lower(&stats.began), &mut self.supply) {
             folder.look_again();
-            (self.quiet, self.calm) = (None, 0);
+            (self.quiet_since, self.calm) = (None, 0);
         }
         if lower(&stats.came) {
-            (self.quiet, self.calm) = (None, 0);
+            (self.quiet_since, self.calm) = (None, 0);
         }
-        let pause = self.pause(stats, Duration::ZERO);
-        self.quiet.is_some_and(|since| now.duration_since(since) < pause)
+        let pause = self.pause_time(stats, Duration::ZERO);
+        self.quiet_since.is_some_and(|since| now.duration_since(since) < pause)
     }
 
     /// Returns how long the intake may leave the feed alone if nothing is reported; `idle` if there is no reporter.
-    fn pause(&self, stats: &FeedStats, idle: Duration) -> Duration {
+    fn pause_time(&self, stats: &FeedStats, idle: Duration) -> Duration {
         match &self.supply {
             SourceDiscovery::Folder(folder) => match folder.kind() {
                 FolderKind::Files { .. } if !stats.watched.load(Ordering::Relaxed) => idle,
@@ -186,21 +186,21 @@ impl FeedIntake {
     }
 
     /// Fills the block of `job`; `None` at the end of the feed.
-    fn fill(
+    fn fill_block(
         &mut self,
         job: &mut BlockJob,
         block_bytes: usize,
         stop: bool,
     ) -> Result<Option<BlockFill>, Error> {
         loop {
-            if self.open.is_none() {
+            if self.open_source.is_none() {
                 match self.open_next(stop)? {
                     Some(true) => {}
                     Some(false) => return Ok(Some(BlockFill::Nothing)),
                     None => return Ok(None),
                 }
             }
-            let open = self.open.as_mut().expect("opened above");
+            let open_source = self.open_source.as_mut().expect("opened above");
             let (followed, journal) = match &self.supply {
                 SourceDiscovery::Folder(folder) => {
                     (matches!(folder.kind(), FolderKind::Files { .. }), folder.kind())
@@ -209,34 +209,34 @@ impl FeedIntake {
             };
             // Received bytes are read to their end; files stay where they are.
             if stop && matches!(journal, FolderKind::Files { .. }) {
-                self.stopped = true;
+                self.ended_by_stop = true;
                 return Ok(None);
             }
             let block = &mut job.block;
-            let filled = open.fill(block, block_bytes, &self.format.format)?;
-            if filled == BlockFill::Nothing {
+            let fill_outcome = open_source.fill(block, block_bytes, &self.format.format)?;
+            if fill_outcome == BlockFill::Nothing {
                 // A stream's own journal says where it ends.
                 if let SourceDiscovery::Folder(folder) = &mut self.supply
                     && journal != FolderKind::Streams
                 {
-                    if followed && self.checked.elapsed() >= self.scan_interval {
-                        open.check()?;
-                        self.checked = Instant::now();
+                    if followed && self.checked_at.elapsed() >= self.scan_interval {
+                        open_source.check()?;
+                        self.checked_at = Instant::now();
                     }
-                    if folder.ends(&open.path)? {
-                        open.mark_complete();
+                    if folder.ends(&open_source.path)? {
+                        open_source.mark_complete();
                         continue;
                     }
                 }
-                self.stopped = stop;
+                self.ended_by_stop = stop;
                 return Ok(if stop { None } else { Some(BlockFill::Nothing) });
             }
-            self.head.give(block, &self.format.format, &open.path)?;
+            self.source_head.give(block, &self.format.format, &open_source.path)?;
             job.begins = self.begins.take();
             job.format = Some(self.format.clone());
             block.more = false;
             if block.eof
-                && let Some(open) = self.open.take()
+                && let Some(open) = self.open_source.take()
             {
                 block.more = match &mut self.supply {
                     SourceDiscovery::Static(pending) => !pending.is_empty(),
@@ -246,7 +246,7 @@ impl FeedIntake {
                     }
                 };
             }
-            return Ok(Some(filled));
+            return Ok(Some(fill_outcome));
         }
     }
 
@@ -258,7 +258,7 @@ impl FeedIntake {
                 SourceDiscovery::Folder(folder) => match folder.next()? {
                     NextFolderSource::Source(pending, facts) => Some((pending, facts)),
                     NextFolderSource::Nothing if stop => {
-                        self.stopped = true;
+                        self.ended_by_stop = true;
                         None
                     }
                     NextFolderSource::Nothing => return Ok(Some(false)),
@@ -267,7 +267,7 @@ impl FeedIntake {
             };
         }
         let Some((pending, facts)) = &mut self.unrecognised_source else { return Ok(None) };
-        self.open = match &mut self.supply {
+        self.open_source = match &mut self.supply {
             SourceDiscovery::Static(_) => SourceReader::new(pending.clone(), false, false)?,
             SourceDiscovery::Folder(folder) => {
                 let journal = folder.kind() == FolderKind::Streams;
@@ -279,13 +279,13 @@ impl FeedIntake {
                 }
             }
         };
-        if self.open.is_none() {
-            self.stopped = stop;
+        if self.open_source.is_none() {
+            self.ended_by_stop = stop;
             return Ok(if stop { None } else { Some(false) });
         }
         self.begins = facts.take();
         self.unrecognised_source = None;
-        self.checked = Instant::now();
+        self.checked_at = Instant::now();
         Ok(Some(true))
     }
 }
@@ -304,12 +304,12 @@ impl BlockIntake {
             feeds,
             block_bytes,
             claimed_bytes,
-            live,
-            order,
-            began,
-            ticked: (began, i64::MAX),
-            changed: false,
-            pause: Duration::ZERO,
+            live_run: live,
+            feed_lags: order,
+            began_at: began,
+            last_tick: (began, i64::MAX),
+            feeds_changed: false,
+            sleep_max: Duration::ZERO,
         }
     }
 
@@ -321,46 +321,46 @@ impl BlockIntake {
     pub fn fill(&mut self, job: &mut BlockJob, claim: BlockClaim<'_>) -> Result<bool, Error> {
         (job.kind, job.begins, job.format) = (BlockKind::Bytes, None, None);
         (job.block.head, job.block.is_head_defined) = (Arc::default(), false);
-        let filled = self.fill_one(job, claim)?;
+        let fill_outcome = self.fill_one(job, claim)?;
         job.availabilities.clear();
-        if self.live.is_some() {
+        if self.live_run.is_some() {
             job.availabilities.extend(self.feeds.iter().map(|feed| feed.availability));
             job.claimed_ns = self.now_ns();
             job.block.came_ns = job.claimed_ns.saturating_sub(job.block.received_last.map_or(0, age_ns));
         }
-        Ok(filled)
+        Ok(fill_outcome)
     }
 
     fn fill_one(&mut self, job: &mut BlockJob, claim: BlockClaim<'_>) -> Result<bool, Error> {
         loop {
-            self.reload();
+            self.reload_mappings();
             // Acquire: pairs with the Release of who stopped the receivers; all they wrote is seen.
-            let stop = self.live.as_ref().is_some_and(|live| live.stop.load(Ordering::Acquire));
+            let stop = self.live_run.as_ref().is_some_and(|live| live.stop.load(Ordering::Acquire));
             if let Some(is_filled) = self.try_fill(job, stop)? {
                 return Ok(is_filled);
             }
             if claim.is_cancelled() {
                 return Ok(false);
             }
-            match &self.live {
-                Some(_) if std::mem::take(&mut self.changed) => {
+            match &self.live_run {
+                Some(_) if std::mem::take(&mut self.feeds_changed) => {
                     return Ok(self.queue_mark(job, 0, BlockKind::Tick));
                 }
                 Some(live) => {
                     let now_ns = self.now_ns();
                     // Relaxed: as where it is stored.
                     let due_ns = live.due_ns.load(Ordering::Relaxed);
-                    let may_tick = due_ns != self.ticked.1 || self.ticked.0.elapsed() >= TICK_AGAIN;
+                    let may_tick = due_ns != self.last_tick.1 || self.last_tick.0.elapsed() >= TICK_AGAIN;
                     if due_ns <= now_ns && may_tick {
-                        self.ticked = (Instant::now(), due_ns);
+                        self.last_tick = (Instant::now(), due_ns);
                         return Ok(self.queue_mark(job, 0, BlockKind::Tick));
                     }
                     if live.spin {
                         std::hint::spin_loop();
                         continue;
                     }
-                    let left = Duration::from_nanos(due_ns.saturating_sub(now_ns).max(0) as u64);
-                    live.stats.wake.wait(self.pause.min(left.max(TICK_LEAST)));
+                    let time_left = Duration::from_nanos(due_ns.saturating_sub(now_ns).max(0) as u64);
+                    live.stats.wake.wait(self.sleep_max.min(time_left.max(TICK_LEAST)));
                 }
                 None => std::thread::sleep(IDLE),
             }
@@ -372,53 +372,54 @@ impl BlockIntake {
         // Relaxed: a guess at what the merge needs next; the result does not depend on it. Each is read once: workers
         // change it meanwhile, and a sort whose keys change panics.
         let feeds = &self.feeds;
-        self.order.sort_by_cached_key(|i| feeds[*i].outstanding.load(Ordering::Relaxed));
-        let mut open = false;
+        self.feed_lags.sort_by_cached_key(|i| feeds[*i].outstanding_blocks.load(Ordering::Relaxed));
+        let mut has_open = false;
         let now = Instant::now();
-        let live_due_ns = self.live.as_ref().map(|live| live.due_ns.load(Ordering::Relaxed));
+        let live_due_ns = self.live_run.as_ref().map(|live| live.due_ns.load(Ordering::Relaxed));
         let is_due = live_due_ns.is_some_and(|due_ns| due_ns <= self.now_ns());
-        self.pause = PAUSE_MOST;
-        let clock = self.live.as_ref().and_then(|live| live.clock);
+        self.sleep_max = PAUSE_MOST;
+        let clock = self.live_run.as_ref().and_then(|live| live.clock);
         let is_last =
-            clock.is_some_and(|clock| self.feeds.iter().enumerate().all(|(i, f)| i == clock || f.ended));
-        for i in 0..self.order.len() {
-            let index = self.order[i];
+            clock.is_some_and(|clock| self.feeds.iter().enumerate().all(|(i, f)| i == clock || f.has_ended));
+        for i in 0..self.feed_lags.len() {
+            let index = self.feed_lags[i];
             let feed = &mut self.feeds[index];
-            if feed.ended {
+            if feed.has_ended {
                 continue;
             }
-            open = true;
+            has_open = true;
             if let Some((retry_at, _)) = feed.retry
                 && !stop
                 && now < retry_at
             {
-                self.pause = self.pause.min(retry_at - now);
+                self.sleep_max = self.sleep_max.min(retry_at - now);
                 continue;
             }
             // Bytes of a receiver that has failed for good are read to their end.
-            let link = self.live.as_ref().map(|live| &live.stats.feeds[index].link);
+            let link = self.live_run.as_ref().map(|live| &live.stats.feeds[index].link);
             let given_up = link.is_some_and(|link| link.has_given_up());
             let stop = stop || given_up || is_last && clock == Some(index);
             let failing = link.is_some_and(|link| link.is_failing());
             let waiting = link.is_some_and(|link| link.is_waiting());
-            let blocks = feed.outstanding.load(Ordering::Relaxed);
-            if let Some(live) = &self.live {
-                self.pause = self.pause.min(feed.pause(&live.stats.feeds[index], live.idle));
+            let blocks = feed.outstanding_blocks.load(Ordering::Relaxed);
+            if let Some(live_run) = &self.live_run {
+                self.sleep_max =
+                    self.sleep_max.min(feed.pause_time(&live_run.stats.feeds[index], live_run.idle));
             }
-            if blocks >= BLOCKS_MAX && self.order.len() > 1 {
-                self.pause = self.live.as_ref().map_or(self.pause, |live| live.idle);
+            if blocks >= BLOCKS_MAX && self.feed_lags.len() > 1 {
+                self.sleep_max = self.live_run.as_ref().map_or(self.sleep_max, |live| live.idle);
                 continue;
             }
-            if let Some(live) = &self.live {
+            if let Some(live_run) = &self.live_run {
                 let is_unchanged =
                     feed.availability.absent == failing && (feed.availability.gone_ns != i64::MAX) == waiting;
-                let is_resting = feed.is_resting(&live.stats.feeds[index], now);
+                let is_resting = feed.is_resting(&live_run.stats.feeds[index], now);
                 if is_resting && is_unchanged && !stop && !is_due {
                     continue;
                 }
             }
-            let filled = feed.fill(job, self.block_bytes, stop);
-            if filled.is_ok() && feed.retry.take().is_some() {
+            let fill_outcome = feed.fill_block(job, self.block_bytes, stop);
+            if fill_outcome.is_ok() && feed.retry.take().is_some() {
                 link.inspect(|link| link.recover(FeedStage::Reader));
             }
             if let (SourceDiscovery::Folder(folder), Some(link)) = (&mut feed.supply, link) {
@@ -428,18 +429,18 @@ impl BlockIntake {
                     ));
                 }
             }
-            match filled {
+            match fill_outcome {
                 Ok(Some(BlockFill::Some(n))) => {
                     job.block.feed = index;
-                    (feed.quiet, feed.calm) = (None, 0);
+                    (feed.quiet_since, feed.calm) = (None, 0);
                     feed.availability.note_bytes(failing);
-                    if self.live.is_some() && job.block.received_last.is_none() {
-                        job.block.received_last = feed.open.as_ref().and_then(SourceReader::modified);
+                    if self.live_run.is_some() && job.block.received_last.is_none() {
+                        job.block.received_last = feed.open_source.as_ref().and_then(SourceReader::modified);
                     }
-                    feed.outstanding.fetch_add(1, Ordering::Relaxed);
+                    feed.outstanding_blocks.fetch_add(1, Ordering::Relaxed);
                     self.claimed_bytes.fetch_add(n as u64, Ordering::Relaxed);
-                    if let Some(live) = &self.live {
-                        let stats = &live.stats.feeds[index];
+                    if let Some(live_run) = &self.live_run {
+                        let stats = &live_run.stats.feeds[index];
                         stats.read_bytes.fetch_add(n as u64, Ordering::Relaxed);
                         stats.blocks.store(blocks + 1, Ordering::Relaxed);
                         stats.blocks_max.fetch_max(blocks + 1, Ordering::Relaxed);
@@ -447,58 +448,65 @@ impl BlockIntake {
                     return Ok(Some(true));
                 }
                 Ok(Some(BlockFill::Nothing)) => {
-                    self.changed |= feed.availability.absent != failing;
-                    feed.availability.note_empty(self.began.elapsed().as_nanos() as i64, failing, waiting);
-                    feed.quiet = Some(now);
+                    self.feeds_changed |= feed.availability.absent != failing;
+                    feed.availability.note_empty(self.began_at.elapsed().as_nanos() as i64, failing, waiting);
+                    feed.quiet_since = Some(now);
                     feed.calm = (feed.calm + 1).min(CALM_MOST);
-                    if let Some(live) = &self.live {
-                        let stats = &live.stats.feeds[index];
+                    if let Some(live_run) = &self.live_run {
+                        let stats = &live_run.stats.feeds[index];
                         stats.blocks.store(blocks, Ordering::Relaxed);
                         // The whole journal has been read: nothing is pending. The receiver will count bytes again
                         // that it has written and not yet counted. Without this correction, a receiver at its bound
                         // would wait for ever for bytes that nobody has.
-                        let read = stats.read_bytes.load(Ordering::Relaxed);
-                        stats.received_bytes.store(read, Ordering::Relaxed);
+                        let bytes_read = stats.read_bytes.load(Ordering::Relaxed);
+                        stats.received_bytes.store(bytes_read, Ordering::Relaxed);
                     }
                 }
                 Ok(None) => {
-                    feed.ended = true;
-                    let kind =
-                        if feed.stopped && !given_up { BlockKind::FeedStop } else { BlockKind::FeedEnd };
-                    if self.live.is_some() {
+                    feed.has_ended = true;
+                    let kind = if feed.ended_by_stop && !given_up {
+                        BlockKind::FeedStop
+                    } else {
+                        BlockKind::FeedEnd
+                    };
+                    if self.live_run.is_some() {
                         return Ok(Some(self.queue_mark(job, index, kind)));
                     }
                 }
                 Err(error) => {
-                    let Some(live) = &self.live else { return Err(error) };
-                    let policy = live.restarts[index];
+                    let Some(live_run) = &self.live_run else { return Err(error) };
+                    let policy = live_run.restarts[index];
                     if !stop && policy.tries_again(error.cause()) {
-                        let stats = &live.stats.feeds[index];
+                        let stats = &live_run.stats.feeds[index];
                         stats.link.note_failure(FeedStage::Reader, &error.to_string(), error.cause());
                         let wait = policy.next_wait(feed.retry.map_or(Duration::ZERO, |(_, wait)| wait));
                         feed.retry = Some((Instant::now() + wait, wait));
-                        feed.quiet = None;
-                        self.pause = self.pause.min(wait);
-                        feed.reopen();
-                        self.changed |= !feed.availability.absent;
-                        feed.availability.note_empty(self.began.elapsed().as_nanos() as i64, true, waiting);
+                        feed.quiet_since = None;
+                        self.sleep_max = self.sleep_max.min(wait);
+                        feed.reopen_source();
+                        self.feeds_changed |= !feed.availability.absent;
+                        feed.availability.note_empty(
+                            self.began_at.elapsed().as_nanos() as i64,
+                            true,
+                            waiting,
+                        );
                         continue;
                     }
-                    live.stats.feeds[index].fail(error.to_string(), error.cause());
-                    feed.ended = true;
+                    live_run.stats.feeds[index].fail(error.to_string(), error.cause());
+                    feed.has_ended = true;
                     return Ok(Some(self.queue_mark(job, index, BlockKind::FeedEnd)));
                 }
             }
         }
-        Ok(if open && self.feeds.iter().any(|f| !f.ended) { None } else { Some(false) })
+        Ok(if has_open && self.feeds.iter().any(|f| !f.has_ended) { None } else { Some(false) })
     }
 
     fn queue_mark(&mut self, job: &mut BlockJob, feed: usize, kind: BlockKind) -> bool {
         (job.block.feed, job.kind) = (feed, kind);
         job.block.bytes.clear();
-        self.feeds[feed].outstanding.fetch_add(1, Ordering::Relaxed);
+        self.feeds[feed].outstanding_blocks.fetch_add(1, Ordering::Relaxed);
         if matches!(kind, BlockKind::FeedEnd | BlockKind::FeedStop)
-            && let Some(live) = &self.live
+            && let Some(live) = &self.live_run
         {
             live.stats.feeds[feed].ended.store(true, Ordering::Relaxed);
             if kind == BlockKind::FeedEnd {
@@ -509,12 +517,12 @@ impl BlockIntake {
     }
 
     fn now_ns(&self) -> i64 {
-        self.began.elapsed().as_nanos() as i64
+        self.began_at.elapsed().as_nanos() as i64
     }
 
-    fn reload(&mut self) {
-        let Some(live) = &self.live else { return };
-        for (feed, format) in live.reload.take_formats() {
+    fn reload_mappings(&mut self) {
+        let Some(live_run) = &self.live_run else { return };
+        for (feed, format) in live_run.reload.take_formats() {
             self.feeds[feed].format = format;
         }
     }

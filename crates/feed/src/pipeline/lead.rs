@@ -31,16 +31,16 @@ impl ClockLeadLimits {
 
     /// Returns the latest credible event time of a message received at `ts`.
     pub fn after_receipt(&self, ts: UnixNanos) -> UnixNanos {
-        after(ts, self.receipt)
+        latest_time(ts, self.receipt)
     }
 
     /// Returns the latest credible event time if another feed is at `ts`.
     pub fn after_feeds(&self, ts: UnixNanos) -> UnixNanos {
-        after(ts, self.feeds)
+        latest_time(ts, self.feeds)
     }
 }
 
-fn after(ts: UnixNanos, lead: Option<Duration>) -> UnixNanos {
+fn latest_time(ts: UnixNanos, lead: Option<Duration>) -> UnixNanos {
     let ns = |lead: Duration| i64::try_from(lead.as_nanos()).unwrap_or(i64::MAX);
     lead.map_or(UnixNanos::MAX, |lead| UnixNanos(ts.0.saturating_add(ns(lead))))
 }

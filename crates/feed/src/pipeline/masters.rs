@@ -10,7 +10,7 @@ use crate::block::Block;
 use crate::error::Error;
 use crate::formats::format::Format;
 use crate::mapping::Mapping;
-use crate::pipeline::walk::walk;
+use crate::pipeline::walk::walk_blocks;
 use crate::reference::{DayNumber, InstrumentMaster, SymbologyRow, SymbologyTable, VenueIndex, day_of_date};
 use crate::sources::hash;
 use crate::sources::source::is_stdin;
@@ -31,7 +31,7 @@ pub struct MasterLoader {
     instruments: InternedTexts,
     venues: InternedTexts,
     identity: String,
-    notes: Vec<String>,
+    user_notes: Vec<String>,
     /// Notes that were made, also those that are not kept.
     note_count: u64,
     /// The current file is events: each key must be known, because no mapping kept unknown keys.
@@ -49,8 +49,8 @@ const KEYS: [&str; 4] = ["isin", "valid_from", "valid_to", "tick_table"];
 struct SymbolAlias {
     name: Box<str>,
     venue: VenueIndex,
-    from: DayNumber,
-    to: DayNumber,
+    first_day: DayNumber,
+    last_day: DayNumber,
     instrument: InstrumentId,
     position: MasterPlace,
 }
@@ -59,24 +59,24 @@ struct SymbolAlias {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct MasterPlace {
     /// Index of the file.
-    file: usize,
+    file_index: usize,
     offset: u64,
 }
 
 /// Texts by number.
 #[derive(Debug, Default)]
 struct InternedTexts {
-    ids: FxHashMap<Box<str>, u32>,
+    id_by_text: FxHashMap<Box<str>, u32>,
     names: Vec<String>,
 }
 
 impl InternedTexts {
     fn id(&mut self, name: &str) -> u32 {
-        if let Some(id) = self.ids.get(name) {
+        if let Some(id) = self.id_by_text.get(name) {
             return *id;
         }
         let id = self.names.len() as u32;
-        self.ids.insert(name.into(), id);
+        self.id_by_text.insert(name.into(), id);
         self.names.push(name.to_owned());
         id
     }
@@ -98,18 +98,17 @@ impl MasterLoader {
 
     /// Lists the doubtful parts of accepted files: symbols without a MIC, keys that unitape does not read.
     pub fn notes(&self) -> impl Iterator<Item = String> {
-        let more = self.note_count - self.notes.len() as u64;
-        self.notes
-            .iter()
-            .cloned()
-            .chain((more > 0).then(|| format!("reference data: and {more} more of the like")))
+        let notes_left_out = self.note_count - self.user_notes.len() as u64;
+        self.user_notes.iter().cloned().chain(
+            (notes_left_out > 0).then(|| format!("reference data: and {notes_left_out} more of the like")),
+        )
     }
 
-    fn note(&mut self, position: MasterPlace, describe: impl FnOnce() -> String) {
-        let MasterPlace { file, offset } = position;
+    fn add_note(&mut self, position: MasterPlace, describe: impl FnOnce() -> String) {
+        let MasterPlace { file_index: file, offset } = position;
         self.note_count += 1;
-        if self.notes.len() < NOTES_MAX {
-            self.notes.push(format!(
+        if self.user_notes.len() < NOTES_MAX {
+            self.user_notes.push(format!(
                 "reference data {}, byte {offset}: {}",
                 self.files[file].display(),
                 describe()
@@ -143,16 +142,16 @@ impl MasterLoader {
             let reason = "a master is a file: every process of a run reads it, and a retry reads it again";
             return Err(Error::Config { origin: "reference data -".to_owned(), reason: reason.to_owned() });
         }
-        let read = |source| Error::Read { path: path.to_owned(), offset: 0, source };
-        let (_, hash) = File::open(path).and_then(|file| hash::hash_file(&file, 1)).map_err(read)?;
+        let read_error = |source| Error::Read { path: path.to_owned(), offset: 0, source };
+        let (_, hash) = File::open(path).and_then(|file| hash::hash_file(&file, 1)).map_err(read_error)?;
         let file = self.files.len();
         self.files.push(path.to_owned());
-        let before = self.notations.len();
+        let old_count = self.notations.len();
         self.is_events = format.is_events();
-        walk(format, path, &mut format.decoder()?, |_, block| self.entries(file, block))?;
-        if self.notations.len() == before {
+        walk_blocks(format, path, &mut format.decoder()?, |_, block| self.entries(file, block))?;
+        if self.notations.len() == old_count {
             let reason = "no entry: the mapping makes no `ref` event of it".to_owned();
-            return Err(self.reference_error(MasterPlace { file, offset: 0 }, reason));
+            return Err(self.reference_error(MasterPlace { file_index: file, offset: 0 }, reason));
         }
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let mapping = format.mapping_identity().unwrap_or_else(|| format.name().to_owned());
@@ -168,22 +167,24 @@ impl MasterLoader {
         let mut notations = std::mem::take(&mut self.notations);
         notations.sort_unstable();
         // The entry of a notation so far that ends last: all of them mean the same where they overlap.
-        let mut last: Option<&SymbolAlias> = None;
+        let mut last_alias: Option<&SymbolAlias> = None;
         for n in &notations {
-            match last.filter(|l| l.name == n.name && l.venue == n.venue) {
-                Some(l) if n.from <= l.to && n.instrument != l.instrument => return Err(self.conflict(l, n)),
-                Some(l) if n.to <= l.to => {}
-                _ => last = Some(n),
+            match last_alias.filter(|l| l.name == n.name && l.venue == n.venue) {
+                Some(l) if n.first_day <= l.last_day && n.instrument != l.instrument => {
+                    return Err(self.conflict_error(l, n));
+                }
+                Some(l) if n.last_day <= l.last_day => {}
+                _ => last_alias = Some(n),
             }
         }
         let mut by_name: FxHashMap<Box<[u8]>, std::ops::Range<usize>> = FxHashMap::default();
         let mut rows = Vec::with_capacity(notations.len());
         for group in notations.chunk_by(|a, b| a.name == b.name) {
-            let start = rows.len();
-            for &SymbolAlias { venue, from, to, instrument, .. } in group {
+            let row_start = rows.len();
+            for &SymbolAlias { venue, first_day: from, last_day: to, instrument, .. } in group {
                 rows.push(SymbologyRow { venue, from, to, instrument });
             }
-            by_name.insert(group[0].name.as_bytes().into(), start..rows.len());
+            by_name.insert(group[0].name.as_bytes().into(), row_start..rows.len());
         }
         let venues = self.venues.names.into_iter().zip(1..);
         let venues = venues.map(|(name, venue)| (name.into_bytes().into(), venue)).collect();
@@ -197,7 +198,7 @@ impl MasterLoader {
         for unit in &block.units {
             for (_, _, frame) in frames(&block.arena[start..unit.end as usize]) {
                 let Some(event) = Event::new(frame) else { continue };
-                let position = MasterPlace { file, offset: unit.offset };
+                let position = MasterPlace { file_index: file, offset: unit.offset };
                 match event.kind() {
                     EventKind::Ref => self.entry(position, &event, &block.names)?,
                     EventKind::Quarantine => {
@@ -252,8 +253,9 @@ impl MasterLoader {
         let (from, to) = (from.unwrap_or(DayNumber::MIN), to.unwrap_or(DayNumber::MAX));
         if to < from {
             let from = CivilDate::from_days_checked(from).map_or_else(String::new, |date| date.to_string());
-            let to = unmapped_text("valid_to")?.unwrap_or_default();
-            return Err(self.reference_error(position, format!("valid_to {to} is before valid_from {from}")));
+            let valid_to_text = unmapped_text("valid_to")?.unwrap_or_default();
+            return Err(self
+                .reference_error(position, format!("valid_to {valid_to_text} is before valid_from {from}")));
         }
         let isin = unmapped_text("isin")?;
         let symbol = text(event, EventField::Symbol);
@@ -262,16 +264,25 @@ impl MasterLoader {
                 let fields =
                     EventSchema::for_kind(EventKind::Ref).fields.iter().map(|spec| spec.field.name());
                 let suggestion = suggest_word(key, fields.chain(KEYS));
-                self.note(position, || format!("nothing looks at `{key}`{suggestion}"));
+                self.add_note(position, || format!("nothing looks at `{key}`{suggestion}"));
             }
         }
         if !symbol.is_empty() && name(EventField::Mic).is_none() {
-            self.note(position, || format!("the symbol `{symbol}` has no `mic`, so that no event finds it"));
+            self.add_note(position, || {
+                format!("the symbol `{symbol}` has no `mic`, so that no event finds it")
+            });
         }
         let instrument_id = InstrumentId(self.instruments.id(instrument));
         let mut add = |name: &str, venue| {
             let (name, instrument) = (name.into(), instrument_id);
-            self.notations.push(SymbolAlias { name, venue, from, to, instrument, position });
+            self.notations.push(SymbolAlias {
+                name,
+                venue,
+                first_day: from,
+                last_day: to,
+                instrument,
+                position,
+            });
         };
         add(instrument, 0);
         for identifier in [isin.unwrap_or_default(), text(event, EventField::Figi)] {
@@ -287,7 +298,7 @@ impl MasterLoader {
     }
 
     /// Makes the error of two entries that give one notation to different instruments.
-    fn conflict(&self, first: &SymbolAlias, second: &SymbolAlias) -> Error {
+    fn conflict_error(&self, first: &SymbolAlias, second: &SymbolAlias) -> Error {
         // The error names the place of the later entry, and mentions that of the earlier one.
         let (first, second) =
             if first.position < second.position { (first, second) } else { (second, first) };
@@ -296,7 +307,7 @@ impl MasterLoader {
             Some(i) => format!("`{}` on {}", second.name, self.venues.names[i as usize]),
         };
         let name = |n: &SymbolAlias| &self.instruments.names[n.instrument.index()];
-        let MasterPlace { file, offset } = first.position;
+        let MasterPlace { file_index: file, offset } = first.position;
         let location = format!("{}, byte {offset}", self.files[file].display());
         let (new, old) = (name(second), name(first));
         let reason = format!(
@@ -306,7 +317,7 @@ impl MasterLoader {
     }
 
     fn reference_error(&self, position: MasterPlace, reason: String) -> Error {
-        Error::Reference { path: self.files[position.file].clone(), offset: position.offset, reason }
+        Error::Reference { path: self.files[position.file_index].clone(), offset: position.offset, reason }
     }
 }
 

@@ -49,7 +49,7 @@ struct SourceFingerprint {
 /// The file of a tape that a run writes.
 #[derive(Debug)]
 pub struct SourceNotesWriter {
-    path: PathBuf,
+    notes_path: PathBuf,
     tape: String,
     fingerprints: BTreeMap<u32, SourceFingerprint>,
     /// The file does not say what `field_table` does.
@@ -63,7 +63,7 @@ impl SourceNotesWriter {
     /// marks. Also returns the error in the notes, if they cannot be used.
     pub fn load(dir: &Path, tape: &str, account: &mut TapeAccount) -> (Self, Option<String>) {
         let path = dir.join(NAME);
-        let (notes, note_error) = match read(&path, tape) {
+        let (notes, note_error) = match read_notes(&path, tape) {
             Ok(notes) => (notes, None),
             Err(reason) => {
                 let message = format!(
@@ -80,14 +80,17 @@ impl SourceNotesWriter {
                 s.id == note.id && !s.end && (&s.feed, &s.file) == (&note.feed, &note.file)
             };
             let Some(source) = account.sources.iter_mut().find(is_meant) else { continue };
-            if source.content.as_ref().is_none_or(|(bytes, _)| *bytes < note.bytes) {
-                source.content = Some((note.bytes, note.hash.clone()));
+            if source.marked_content.as_ref().is_none_or(|(bytes, _)| *bytes < note.bytes) {
+                source.marked_content = Some((note.bytes, note.hash.clone()));
                 fingerprints.insert(note.id, note);
             }
         }
         // A note on a source that the tape lacks is removed, before a source gets its id.
         let is_stale = fingerprints.len() < count || note_error.is_some();
-        (Self { path, tape: tape.to_owned(), fingerprints, is_stale, written_ns: None }, note_error)
+        (
+            Self { notes_path: path, tape: tape.to_owned(), fingerprints, is_stale, written_ns: None },
+            note_error,
+        )
     }
 
     /// Returns whether the note is due because it was not written for a while.
@@ -122,15 +125,15 @@ impl SourceNotesWriter {
         let sources = self.fingerprints.values().cloned().collect();
         let line = serde_json::to_string(&SourcesFile { format: FORMAT, tape: self.tape.clone(), sources })?;
         let sum = blake3::hash(line.as_bytes()).to_hex();
-        let temp = self.path.with_extension("new");
+        let temp = self.notes_path.with_extension("new");
         std::fs::write(&temp, format!("{line}\n{sum}\n"))?;
-        std::fs::rename(&temp, &self.path)?;
+        std::fs::rename(&temp, &self.notes_path)?;
         self.is_stale = false;
         Ok(())
     }
 }
 
-fn read(path: &Path, tape: &str) -> Result<Vec<SourceFingerprint>, String> {
+fn read_notes(path: &Path, tape: &str) -> Result<Vec<SourceFingerprint>, String> {
     let mut text = String::new();
     match std::fs::File::open(path).and_then(|f| f.take(BYTES_MAX).read_to_string(&mut text)) {
         Ok(_) => {}
@@ -169,7 +172,7 @@ mod tests {
         assert!(open.write(&[], 0).is_err());
         std::fs::create_dir(&run).unwrap();
         open.write(&[], 1).unwrap();
-        assert_eq!(read(&dir.path().join(NAME), "1").unwrap().len(), 0);
-        assert!(read(&dir.path().join(NAME), "2").is_err());
+        assert_eq!(read_notes(&dir.path().join(NAME), "1").unwrap().len(), 0);
+        assert!(read_notes(&dir.path().join(NAME), "2").is_err());
     }
 }

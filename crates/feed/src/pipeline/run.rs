@@ -182,8 +182,8 @@ impl RunOptions {
 /// # Errors
 /// Fails if a file is not what the tape says it was, the system has no thread for a receiver, or the tape refuses.
 pub fn run(dir: &Path, mut options: RunOptions) -> Result<RunOutcome, Error> {
-    let names: Vec<_> = options.feeds.iter().map(|f| &f.name).collect();
-    if let Some(twice) = names.iter().enumerate().find(|(i, n)| names[..*i].contains(n)) {
+    let feed_names: Vec<_> = options.feeds.iter().map(|f| &f.name).collect();
+    if let Some(twice) = feed_names.iter().enumerate().find(|(i, n)| feed_names[..*i].contains(n)) {
         let reason = "two feeds have this name".to_owned();
         return Err(Error::Config { origin: format!("feed {}", twice.1), reason });
     }
@@ -229,8 +229,8 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<RunOutcome, Error> {
                 halt: halt.clone(),
                 spin: options.spin,
             };
-            let started = receive::start(&feed.name, receive, context);
-            match started {
+            let start_result = receive::start(&feed.name, receive, context);
+            match start_result {
                 Ok(started) => receivers.extend(started),
                 Err(error) => {
                     options.stop.store(true, Ordering::Relaxed);
@@ -267,7 +267,7 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<RunOutcome, Error> {
         .name("supervise".to_owned())
         .spawn(supervise)
         .map_err(|source| Error::Spawn { worker: 0, source })?;
-    let live = LiveRun {
+    let live_run = LiveRun {
         stop: drained,
         stats: options.stats.clone(),
         idle: options.idle,
@@ -288,7 +288,7 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<RunOutcome, Error> {
         scan: options.scan,
         wait: options.wait,
         lead: options.lead,
-        live: Some(live),
+        live: Some(live_run),
         ticks,
     };
     let mut outcome = run_feeds(dir, setup);
@@ -314,8 +314,8 @@ fn watch_growth(options: &RunOptions, halt: &Arc<HaltSignal>) -> Result<Option<J
     let Some(watch) = DirectoryWatcher::new(dirs, options.stats.clone()) else { return Ok(None) };
     let (halt, idle) = (halt.clone(), options.idle);
     let thread = std::thread::Builder::new().name("growth".to_owned());
-    let started = thread.spawn(move || watch.report(&halt, idle));
-    started.map(Some).map_err(|source| Error::Spawn { worker: 0, source })
+    let reporter_thread = thread.spawn(move || watch.report(&halt, idle));
+    reporter_thread.map(Some).map_err(|source| Error::Spawn { worker: 0, source })
 }
 
 /// Waits until a signal is reported, the run is over, or so long.

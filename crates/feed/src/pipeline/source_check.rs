@@ -61,7 +61,7 @@ impl SourceAccount {
             let file = File::open(path).map_err(fail)?;
             let now = file.metadata().map_err(fail)?.len();
             if now < bytes {
-                return Ok(shorter(now, bytes));
+                return Ok(shorter_file(now, bytes));
             }
             return Ok(match hash::hash_prefix(&file, bytes, threads).map_err(fail)? == hash {
                 true if now == bytes => FileComparison::Same(None),
@@ -69,7 +69,7 @@ impl SourceAccount {
                 false => differing_start(bytes),
             });
         }
-        let (bytes, hash) = match &self.content {
+        let (bytes, hash) = match &self.marked_content {
             Some((bytes, hash)) => (*bytes, Some(hash)),
             None => (self.through, None),
         };
@@ -89,9 +89,9 @@ impl SourceAccount {
             false => prefix.hash.bytes(),
         };
         Ok(match hash {
-            _ if prefix.hash.bytes() < bytes => shorter(prefix.hash.bytes(), bytes),
+            _ if prefix.hash.bytes() < bytes => shorter_file(prefix.hash.bytes(), bytes),
             Some(hash) if *hash != prefix.hash.hex() => differing_start(bytes),
-            _ if length < least => shorter(length, least),
+            _ if length < least => shorter_file(length, least),
             _ if prefix.more => FileComparison::Grown(Some(prefix.hash)),
             _ => FileComparison::Same(Some(prefix.hash)),
         })
@@ -99,7 +99,7 @@ impl SourceAccount {
 
     /// Returns how many bytes of the file were read, if known; otherwise 0.
     pub fn read_bytes(&self) -> u64 {
-        let content_bytes = self.content.as_ref().map_or(0, |(bytes, _)| *bytes);
+        let content_bytes = self.marked_content.as_ref().map_or(0, |(bytes, _)| *bytes);
         self.through.max(content_bytes).max(self.last_offset.map_or(0, |last| last.saturating_add(1)))
     }
 
@@ -109,13 +109,15 @@ impl SourceAccount {
     /// Fails if the file cannot be read.
     pub fn growth(&self, path: &Path, facts: Option<&SourceFacts>) -> Result<FileGrowth, Error> {
         let has_hash = self.size_and_hash().is_some();
-        let end = match self.size_and_hash() {
+        let source_end = match self.size_and_hash() {
             Some((bytes, _)) if !self.end => Some(bytes),
             _ => self.end.then_some(self.through),
         };
-        let cut = self.tail.filter(|(offset, length)| *length > 0 && Some(offset + length) == end);
+        let cut = self
+            .quarantined_tail
+            .filter(|(offset, length)| *length > 0 && Some(offset + length) == source_end);
         let cut = match cut {
-            Some((_, _)) if self.format_id.format == "fix" && ends_whole(path, end)? => None,
+            Some((_, _)) if self.format_id.format == "fix" && ends_whole(path, source_end)? => None,
             cut => cut,
         };
         Ok(FileGrowth {
@@ -130,7 +132,7 @@ impl SourceAccount {
         match self.size_and_hash() {
             Some((bytes, hash)) => Some((bytes, hash.to_owned(), None)),
             None => {
-                let (bytes, hash) = self.content.clone()?;
+                let (bytes, hash) = self.marked_content.clone()?;
                 Some((bytes, hash, self.hash.clone()))
             }
         }
@@ -179,7 +181,7 @@ fn ends_whole(path: &Path, end: Option<u64>) -> Result<bool, Error> {
 /// `10=123` and the separator.
 const TRAILER_BYTES: usize = 7;
 
-fn shorter(now: u64, bytes: u64) -> FileComparison {
+fn shorter_file(now: u64, bytes: u64) -> FileComparison {
     FileComparison::Other(format!("it has {now} bytes, but {bytes} were read of it before"))
 }
 
@@ -190,7 +192,7 @@ fn differing_start(bytes: u64) -> FileComparison {
 /// Finds files of the command with equal content, by feed: returns the error for each later one. Empty files never
 /// count.
 pub fn find_same_content(setup: &PipelineConfig<'_>, facts: &[Vec<SourceFacts>]) -> Vec<Option<Error>> {
-    let mut before: Vec<(&RunFeed, &SourceFacts)> = Vec::new();
+    let mut feeds_before: Vec<(&RunFeed, &SourceFacts)> = Vec::new();
     let mut errors = Vec::new();
     for (feed, facts) in setup.feeds.iter().zip(facts) {
         let mut error = None;
@@ -199,7 +201,7 @@ pub fn find_same_content(setup: &PipelineConfig<'_>, facts: &[Vec<SourceFacts>])
                 (g.size, &g.hash) == (f.size, &f.hash)
                     && !reads_otherwise(feed, &f.file, earlier_feed, &g.file)
             };
-            if let Some((earlier_feed, g)) = before.iter().find(is_same)
+            if let Some((earlier_feed, g)) = feeds_before.iter().find(is_same)
                 && !feed.rules.allows_same_content
             {
                 let this = SourceName { feed: &feed.name, file: &f.file };
@@ -208,7 +210,7 @@ pub fn find_same_content(setup: &PipelineConfig<'_>, facts: &[Vec<SourceFacts>])
                     SourceName { feed: &earlier_feed.name, file: &g.file },
                 ));
             }
-            before.push((feed, f));
+            feeds_before.push((feed, f));
         }
         errors.push(error);
     }
@@ -235,7 +237,7 @@ pub fn plan_files(
     let format_and_mapping = (feed.format.name(), feed.format.mapping_identity());
     let rules = feed.rules;
     let mut plans = Vec::new();
-    let mut used: Vec<usize> = Vec::new();
+    let mut used_indices: Vec<usize> = Vec::new();
     for (path, f) in feed.files().iter().zip(facts) {
         if f.hash.is_none() {
             // A stream without a hash (stdin, a pipe) is another one each time.
@@ -244,7 +246,7 @@ pub fn plan_files(
         }
         let has_same_name = |i: &usize| {
             let s = &account.sources[*i];
-            s.feed == feed.name && s.file == f.file && !used.contains(i)
+            s.feed == feed.name && s.file == f.file && !used_indices.contains(i)
         };
         let mut best_match: Option<(usize, FileComparison)> = None;
         // The last one of this name first: it is what the file was when it was read last.
@@ -285,7 +287,7 @@ pub fn plan_files(
             }
         };
         match &plan {
-            SourcePlan::Known(i) | SourcePlan::Grown(i, _) => used.push(*i),
+            SourcePlan::Known(i) | SourcePlan::Grown(i, _) => used_indices.push(*i),
             SourcePlan::New if !rules.allows_same_content && f.size != Some(0) => {
                 let same_source = account.sources.iter().find(|s| {
                     let reads_differently =
@@ -320,7 +322,7 @@ pub fn other_content(source: &SourceAccount, difference: &str) -> Error {
         "{difference}; nothing of it was read. If it is another file of the same name, read it with --new-source \
          (new_source = true) or under another feed name"
     );
-    changed(source, message)
+    changed_source(source, message)
 }
 
 /// Makes the error for a source that is gone before it was read to its end.
@@ -330,7 +332,7 @@ pub fn removed_source(source: &SourceAccount) -> Error {
          --new-source (new_source = true) or under another feed name",
         source.read_bytes()
     );
-    changed(source, message)
+    changed_source(source, message)
 }
 
 /// Makes the error for a file of a resumed stream that is gone before it was read to its end.
@@ -340,7 +342,7 @@ pub fn removed_stream_file(source: &SourceAccount) -> Error {
          the sender start over",
         source.read_bytes()
     );
-    changed(source, message)
+    changed_source(source, message)
 }
 
 /// Makes the error for a journal's current file that is shorter than the part that the tape has read.
@@ -350,7 +352,7 @@ pub fn older_copy(source: &SourceAccount, bytes: u64) -> Error {
          without it with --new-source (new_source = true)",
         source.read_bytes()
     );
-    changed(source, message)
+    changed_source(source, message)
 }
 
 fn another_mapping(source: &SourceAccount, feed: &RunFeed) -> Error {
@@ -360,7 +362,7 @@ fn another_mapping(source: &SourceAccount, feed: &RunFeed) -> Error {
         mapping_name(source.format_id.mapping.as_deref(), &source.format_id.format),
         mapping_name(feed.format.mapping_identity().as_deref(), feed.format.name()),
     );
-    changed(source, message)
+    changed_source(source, message)
 }
 
 /// Describes that a source was read with another mapping than the present mapping.
@@ -382,6 +384,6 @@ fn mapping_name(mapping: Option<&str>, format: &str) -> String {
     }
 }
 
-fn changed(source: &SourceAccount, difference: String) -> Error {
+fn changed_source(source: &SourceAccount, difference: String) -> Error {
     Error::SourceChanged { feed: source.feed.clone(), file: source.file.clone(), difference }
 }

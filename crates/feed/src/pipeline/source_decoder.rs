@@ -50,7 +50,7 @@ impl SourceDecoder {
     pub fn blocks(&self, mut bytes: &[u8], block_bytes: usize) -> Vec<Vec<u8>> {
         let mut blocks = Vec::new();
         while bytes.len() > block_bytes {
-            let cut = match self.format.cut(&bytes[..block_bytes]) {
+            let cut = match self.format.cut_offset(&bytes[..block_bytes]) {
                 0 => block_bytes,
                 cut => cut,
             };
@@ -71,7 +71,9 @@ impl SourceDecoder {
     ) -> MessageTally {
         let (mut tally, mut base, count) = (MessageTally::default(), 0, blocks.len());
         let head: std::sync::Arc<[u8]> = match blocks.first() {
-            Some(first) if self.head_bytes > 0 => self.format.head(std::path::Path::new(&self.name), first),
+            Some(first) if self.head_bytes > 0 => {
+                self.format.source_head(std::path::Path::new(&self.name), first)
+            }
             _ => std::sync::Arc::default(),
         };
         for (i, bytes) in blocks.iter_mut().enumerate() {

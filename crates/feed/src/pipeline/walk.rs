@@ -26,20 +26,20 @@ use unitape_model::Dictionary;
 ///
 /// # Errors
 /// Fails if the file cannot be read, and what `each` says.
-pub(crate) fn walk(
+pub(crate) fn walk_blocks(
     format: &Format,
     path: &Path,
     decoder: &mut FeedDecoder,
     mut each: impl FnMut(&mut FeedDecoder, &mut Block) -> Result<ControlFlow<()>, Error>,
 ) -> Result<(), Error> {
     let pending = PendingSource { path: path.to_owned(), ..PendingSource::default() };
-    let Some(mut open) = SourceReader::new(pending, false, false)? else { return Ok(()) };
+    let Some(mut source_reader) = SourceReader::new(pending, false, false)? else { return Ok(()) };
     let (mut head, dictionary, mut block) = (SourceHead::default(), Dictionary::default(), Block::default());
     let (mut left, mut messages) = (Vec::new(), 0);
     loop {
         // The decoded part, not the head, has the context of an unfinished message.
         (block.head, block.carried) = (Arc::default(), block.leaves.take());
-        let BlockFill::Some(_) = open.fill(&mut block, BLOCK_BYTES, format)? else { continue };
+        let BlockFill::Some(_) = source_reader.fill(&mut block, BLOCK_BYTES, format)? else { continue };
         if !left.is_empty() {
             block.base -= left.len() as u64;
             left.append(&mut block.bytes);

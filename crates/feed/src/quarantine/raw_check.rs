@@ -58,12 +58,12 @@ impl RawLogReport {
     /// Fails if the log cannot be read; one that is missing or too short is damage.
     pub fn compare_entries(dir: &Path, entries: &[QuarantineEntry]) -> Result<Self, Error> {
         let mut log = RawFile::open(dir)?;
-        let mut report = Self { path: log.path.clone(), ..Self::default() };
+        let mut report = Self { path: log.log_path.clone(), ..Self::default() };
         for entry in entries.iter().filter(|e| e.length > 0) {
-            match log.check(entry)? {
+            match log.check_entry(entry)? {
                 None if entry.hash.is_empty() => report.unhashed += 1,
                 None => report.intact += 1,
-                Some(reason) => report.add(entry, reason),
+                Some(reason) => report.add_problem(entry, reason),
             }
         }
         Ok(report)
@@ -94,7 +94,7 @@ impl RawLogReport {
         lines
     }
 
-    fn add(&mut self, entry: &QuarantineEntry, reason: String) {
+    fn add_problem(&mut self, entry: &QuarantineEntry, reason: String) {
         self.damaged += 1;
         if self.damage.len() < DAMAGE_MAX {
             let message = format!("{} at byte {}", entry.source, entry.offset);
@@ -133,10 +133,10 @@ pub fn raw_damage(dir: &Path) -> Result<Vec<ForeignDamage>, Error> {
     let entries = list_with(dir, ReadOptions { verify: true, skip_damage: true })?.entries;
     let report = RawLogReport::compare_entries(dir, &entries)?;
     let finding = |d: &RawLogDamage| ForeignDamage {
-        file: report.path.clone(),
+        file_path: report.path.clone(),
         offset: d.raw_at,
         reason: format!("{} (event at position {})", d.reason, d.position.unwrap_or_default()),
-        spare: false,
+        is_harmless: false,
         stays: true,
         action: format!(
             "the bytes of the message of {} are lost here; its event stays, and the message is in its source if you have kept \
@@ -150,10 +150,10 @@ pub fn raw_damage(dir: &Path) -> Result<Vec<ForeignDamage>, Error> {
 /// The raw log, open to be compared.
 #[derive(Debug)]
 pub(super) struct RawFile {
-    path: PathBuf,
-    file: Option<File>,
+    log_path: PathBuf,
+    log_file: Option<File>,
     length: u64,
-    piece: Vec<u8>,
+    piece_buffer: Vec<u8>,
 }
 
 impl RawFile {
@@ -165,22 +165,22 @@ impl RawFile {
             Err(e) if e.kind() == ErrorKind::NotFound => (None, 0),
             Err(source) => return Err(Error::Raw { path, source }),
         };
-        Ok(Self { path, file, length, piece: Vec::new() })
+        Ok(Self { log_path: path, log_file: file, length, piece_buffer: Vec::new() })
     }
 
     /// Returns the problem with the bytes of an entry, if there is one.
-    pub(super) fn check(&mut self, entry: &QuarantineEntry) -> Result<Option<String>, Error> {
+    pub(super) fn check_entry(&mut self, entry: &QuarantineEntry) -> Result<Option<String>, Error> {
         let (raw_offset, length) = (entry.raw_at, entry.length);
         if length == 0 {
             return Ok(None);
         }
-        let Some(file) = &self.file else {
+        let Some(file) = &self.log_file else {
             return Ok(Some(format!("it is missing, but the tape refers to {length} bytes at {raw_offset}")));
         };
         if raw_offset.checked_add(length).is_none_or(|end| end > self.length) {
-            let have = self.length;
+            let file_length = self.length;
             return Ok(Some(format!(
-                "it has {have} bytes, but the event names {length} bytes at {raw_offset}; it was cut, or unitape did not write the \
+                "it has {file_length} bytes, but the event names {length} bytes at {raw_offset}; it was cut, or unitape did not write the \
                  event"
             )));
         }
@@ -191,14 +191,14 @@ impl RawFile {
         let (mut from, mut left) = (raw_offset, length);
         while left > 0 {
             let n = left.min(PIECE_BYTES as u64) as usize;
-            self.piece.resize(self.piece.len().max(n), 0);
-            let piece = &mut self.piece[..n];
+            self.piece_buffer.resize(self.piece_buffer.len().max(n), 0);
+            let piece = &mut self.piece_buffer[..n];
             file.read_exact_at(piece, from)
-                .map_err(|source| Error::Raw { path: self.path.clone(), source })?;
+                .map_err(|source| Error::Raw { path: self.log_path.clone(), source })?;
             hasher.update(piece);
             (from, left) = (from + n as u64, left - n as u64);
         }
-        Ok(mismatch(&hasher.finalize(), length, &entry.hash))
+        Ok(mismatch_text(&hasher.finalize(), length, &entry.hash))
     }
 }
 
@@ -206,11 +206,11 @@ impl RawFile {
 ///
 /// # Errors
 /// Fails if they differ.
-pub(super) fn compare(dir: &Path, raw_at: u64, hash: &str, raw: &[u8]) -> Result<(), Error> {
+pub(super) fn compare_bytes(dir: &Path, raw_at: u64, hash: &str, raw: &[u8]) -> Result<(), Error> {
     if raw.is_empty() || hash.is_empty() {
         return Ok(());
     }
-    match mismatch(&blake3::hash(raw), raw.len() as u64, hash) {
+    match mismatch_text(&blake3::hash(raw), raw.len() as u64, hash) {
         None => Ok(()),
         Some(reason) => {
             Err(raw_log_error(dir, ErrorKind::InvalidData, format!("at offset {raw_at}: {reason}")))
@@ -218,7 +218,7 @@ pub(super) fn compare(dir: &Path, raw_at: u64, hash: &str, raw: &[u8]) -> Result
     }
 }
 
-fn mismatch(actual_hash: &blake3::Hash, length: u64, expected_hash: &str) -> Option<String> {
+fn mismatch_text(actual_hash: &blake3::Hash, length: u64, expected_hash: &str) -> Option<String> {
     // An event that says no hash of this kind is not what unitape wrote.
     if blake3::Hash::from_hex(expected_hash.as_bytes()).is_ok_and(|hash| hash == *actual_hash) {
         return None;

@@ -3,7 +3,7 @@
 //! Events from a retry are appended, flagged late. If the mapping is not that of the message's source, the events
 //! carry a further definition of the source that names it. So nobody looks for their meaning in the wrong mapping.
 
-use super::{QuarantineEntry, compare, list, raw_of};
+use super::{QuarantineEntry, compare_bytes, list, raw_of};
 use crate::account::bookkeeping::retried_frame;
 use crate::account::{SourceAccount, TapeAccount, refuse_merge};
 use crate::block::Block;
@@ -66,12 +66,13 @@ pub fn retry(
     let id = unitape_tape::tape_status(dir)?.id;
     let (mut writer, _) = Writer::open(dir, id, WriterOptions::default())?;
     let mut account = TapeAccount::load(dir)?;
-    let mut further = RetryDefinitions { next: account.next_source, definition_ids: BTreeMap::new() };
+    let mut further =
+        RetryDefinitions { next_definition: account.next_source, definition_ids: BTreeMap::new() };
     let mut report = RetryReport::default();
     for e in entries.iter().filter(|e| e.is_open()) {
         report.tried += 1;
         let format = format_of(&account, e, mapping, reference)?;
-        let raw = raw_of(dir, e).and_then(|raw| compare(dir, e.raw_at, &e.hash, &raw).map(|()| raw));
+        let raw = raw_of(dir, e).and_then(|raw| compare_bytes(dir, e.raw_at, &e.hash, &raw).map(|()| raw));
         let raw = match raw {
             Ok(raw) => raw,
             Err(error) if error.cause() == ErrorCause::Data => {
@@ -129,7 +130,7 @@ fn refuse_other_format(
 
 /// Further definitions of sources, for events recovered with another mapping than the source's.
 struct RetryDefinitions {
-    next: u32,
+    next_definition: u32,
     /// By the source, its 4 GiB, format and mapping.
     definition_ids: BTreeMap<(u32, u64, String, Option<String>), u32>,
 }
@@ -142,24 +143,24 @@ impl RetryDefinitions {
             |s: &&SourceAccount| s.format_ids.get(&e.extent_id).is_none_or(|was| *was == format_id);
         // An entry without a source has no mapping.
         let Some(source) = source.filter(|s| !has_own_mapping(s)) else { return (e.extent_id, Vec::new()) };
-        if let Some(id) = self.definition_ids.get(&key(e, format_id.clone())) {
+        if let Some(id) = self.definition_ids.get(&retry_key(e, format_id.clone())) {
             return (*id, Vec::new());
         }
         let mut definition = Vec::new();
-        retried_frame(&mut definition, self.next, source, &format_id, e.offset >> 32 << 32);
-        (self.next, definition)
+        retried_frame(&mut definition, self.next_definition, source, &format_id, e.offset >> 32 << 32);
+        (self.next_definition, definition)
     }
 
     /// Notes that the entry's events are on the tape under this id.
     fn keep_definition(&mut self, e: &QuarantineEntry, id: u32, format_id: FormatId) {
-        if id == self.next {
-            self.next += 1;
-            self.definition_ids.insert(key(e, format_id), id);
+        if id == self.next_definition {
+            self.next_definition += 1;
+            self.definition_ids.insert(retry_key(e, format_id), id);
         }
     }
 }
 
-fn key(e: &QuarantineEntry, format_id: FormatId) -> (u32, u64, String, Option<String>) {
+fn retry_key(e: &QuarantineEntry, format_id: FormatId) -> (u32, u64, String, Option<String>) {
     (e.source_id, e.offset >> 32, format_id.format, format_id.mapping)
 }
 
@@ -180,14 +181,14 @@ fn late_unit(dictionary: &mut Dictionary, block: &mut Block, definition: &[u8]) 
         let offset = f.id_offset as usize;
         block.arena[offset..offset + width].copy_from_slice(&id.to_le_bytes()[..width]);
     }
-    let end = block.units[0].end as usize;
+    let frames_end = block.units[0].end as usize;
     let mut frame_offset = 0;
-    while frame_offset < end {
+    while frame_offset < frames_end {
         let header = FrameHeader::read(&block.arena[frame_offset..]).with_flags(flags::LATE);
         header.write(&mut block.arena[frame_offset..]);
         frame_offset += header.len_bytes();
     }
-    out.extend_from_slice(&block.arena[..end]);
+    out.extend_from_slice(&block.arena[..frames_end]);
     Some(out)
 }
 
@@ -211,7 +212,7 @@ fn format_of(
     }?;
     Ok(match (reference, ReferenceIdentity::from_mapping_name(mapping_name)) {
         (Some(reference), Some(recorded)) => {
-            format.with_reference(&Arc::new(reference.clone().with_strictness(recorded.strict)))
+            format.with_reference(&Arc::new(reference.clone().with_strictness(recorded.rejects_unknown)))
         }
         _ => format,
     })

@@ -14,8 +14,8 @@ const PIECE_BYTES: u64 = 1 << 20;
 /// A file without a name beside the raw log.
 #[derive(Debug)]
 pub struct RawSpool {
-    path: PathBuf,
-    file: File,
+    spool_path: PathBuf,
+    spool_file: File,
     length: u64,
 }
 
@@ -25,9 +25,9 @@ impl RawSpool {
     /// # Errors
     /// Fails if the disk refuses.
     pub fn add(&mut self, raw: &[u8]) -> Result<(), Error> {
-        self.file
+        self.spool_file
             .write_all_at(raw, self.length)
-            .map_err(|source| Error::Raw { path: self.path.clone(), source })?;
+            .map_err(|source| Error::Raw { path: self.spool_path.clone(), source })?;
         self.length += raw.len() as u64;
         Ok(())
     }
@@ -39,14 +39,14 @@ impl RawLog {
     /// # Errors
     /// Fails if the disk refuses.
     pub fn spool(&self) -> Result<RawSpool, Error> {
-        let path = self.path.with_file_name(NAME);
-        let open = || {
+        let path = self.log_path.with_file_name(NAME);
+        let open_spool = || {
             let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
             std::fs::remove_file(&path)?;
             Ok(file)
         };
-        let file = open().map_err(|source| Error::Raw { path: path.clone(), source })?;
-        Ok(RawSpool { path, file, length: 0 })
+        let file = open_spool().map_err(|source| Error::Raw { path: path.clone(), source })?;
+        Ok(RawSpool { spool_path: path, spool_file: file, length: 0 })
     }
 
     /// Appends the content of a spool; returns its offset.
@@ -54,19 +54,19 @@ impl RawLog {
     /// # Errors
     /// Fails if the disk refuses.
     pub fn append_spool(&mut self, spool: RawSpool) -> Result<u64, Error> {
-        let start = self.len;
+        let raw_offset = self.log_length;
         let mut piece = Vec::new();
         let mut offset = 0;
         while offset < spool.length {
             let n = (spool.length - offset).min(PIECE_BYTES);
             piece.resize(n as usize, 0);
             spool
-                .file
+                .spool_file
                 .read_exact_at(&mut piece, offset)
-                .map_err(|source| Error::Raw { path: spool.path.clone(), source })?;
+                .map_err(|source| Error::Raw { path: spool.spool_path.clone(), source })?;
             self.append(&piece)?;
             offset += n;
         }
-        Ok(start)
+        Ok(raw_offset)
     }
 }

@@ -37,7 +37,7 @@ pub type DayNumber = i32;
 pub struct InstrumentMaster {
     table: Arc<SymbologyTable>,
     identity: String,
-    strict: bool,
+    rejects_unknown: bool,
 }
 
 pub(crate) struct SymbologyTable {
@@ -67,7 +67,7 @@ pub(crate) struct SymbologyRow {
 impl InstrumentMaster {
     /// Makes the lookup of a table; names that it lacks stay unchanged.
     pub(crate) fn new(table: SymbologyTable, identity: String) -> Self {
-        Self { table: Arc::new(table), identity, strict: false }
+        Self { table: Arc::new(table), identity, rejects_unknown: false }
     }
 
     /// Finds the instrument that `name` means at a venue on a day. Tries the venue's symbols first, then ISIN, FIGI
@@ -84,12 +84,12 @@ impl InstrumentMaster {
     /// Returns the source files as source definitions record them after the mapping: `+FILE@HASH:MAPPING@HASH` for
     /// each file, and `+strict`.
     pub fn identity(&self) -> String {
-        format!("{}{}", self.identity, if self.strict { STRICT } else { "" })
+        format!("{}{}", self.identity, if self.rejects_unknown { STRICT } else { "" })
     }
 
     /// Returns whether an unknown name is refused.
     pub fn is_strict(&self) -> bool {
-        self.strict
+        self.rejects_unknown
     }
 
     /// Counts the instruments.
@@ -100,7 +100,7 @@ impl InstrumentMaster {
     /// Sets whether an unknown name is refused.
     #[must_use]
     pub fn with_strictness(mut self, strict: bool) -> Self {
-        self.strict = strict;
+        self.rejects_unknown = strict;
         self
     }
 }
@@ -111,7 +111,7 @@ pub(crate) struct ReferenceIdentity<'d> {
     /// Files and mappings, as [`InstrumentMaster::identity`] has them.
     pub files: &'d str,
     /// Every name had to be in it.
-    pub strict: bool,
+    pub rejects_unknown: bool,
 }
 
 impl<'d> ReferenceIdentity<'d> {
@@ -129,7 +129,7 @@ impl<'d> ReferenceIdentity<'d> {
             Some(files) => (files, true),
             None => (recorded, false),
         };
-        Some(Self { files, strict })
+        Some(Self { files, rejects_unknown: strict })
     }
 }
 

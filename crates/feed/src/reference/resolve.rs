@@ -34,13 +34,13 @@ pub struct ReferenceLookup {
     /// The venue of the current event; empty without one.
     venue: Vec<u8>,
     day: DayNumber,
-    missed: bool,
+    has_missed: bool,
 }
 
 impl ReferenceLookup {
     /// Makes a lookup in this reference data.
     pub fn new(reference: Arc<InstrumentMaster>) -> Self {
-        Self { reference, venue: Vec::new(), day: 0, missed: false }
+        Self { reference, venue: Vec::new(), day: 0, has_missed: false }
     }
 }
 
@@ -75,7 +75,7 @@ impl InstrumentLookup for ReferenceLookup {
     }
 
     fn take_missed(&mut self) -> bool {
-        std::mem::take(&mut self.missed)
+        std::mem::take(&mut self.has_missed)
     }
 }
 
@@ -124,7 +124,7 @@ impl NameResolver for ReferenceResolver<'_, '_> {
         if dict != NameKind::Instrument {
             return self.names.resolve(dict, name, id_offset);
         }
-        let ReferenceLookup { reference, venue, day, missed } = &mut *self.lookup;
+        let ReferenceLookup { reference, venue, day, has_missed: missed } = &mut *self.lookup;
         let venue = Some(&venue[..]).filter(|v| !v.is_empty());
         match reference.find(venue, name, *day) {
             Some(instrument) => self.names.resolve(dict, instrument.as_bytes(), id_offset),

@@ -163,7 +163,7 @@ fn part_hash(definition: &[u8]) -> Option<PartHash> {
 /// A directory with the files of sources.
 #[derive(Debug)]
 pub struct SourceArchive {
-    dir: PathBuf,
+    source_dir: PathBuf,
     /// The parts of files that were compared, and whether they have the hash.
     compared: BTreeMap<(PathBuf, PartHash), bool>,
 }
@@ -171,7 +171,7 @@ pub struct SourceArchive {
 impl SourceArchive {
     /// Makes the archive of the files in `dir`, or of each feed in the directory of its name in `dir`.
     pub fn new(dir: &Path) -> Self {
-        Self { dir: dir.to_owned(), compared: BTreeMap::new() }
+        Self { source_dir: dir.to_owned(), compared: BTreeMap::new() }
     }
 
     /// Returns the message of an origin. Compares each file with its hash once.
@@ -209,9 +209,9 @@ impl SourceArchive {
         if origin.file == "-" || name.file_name() != Some(name.as_os_str()) {
             return Err(SourceFault::Stream { feed: origin.feed.clone() });
         }
-        let path = self.dir.join(name);
+        let path = self.source_dir.join(name);
         let feed = Path::new(&origin.feed);
-        let path_of_feed = self.dir.join(feed).join(name);
+        let path_of_feed = self.source_dir.join(feed).join(name);
         let has_own_directory = feed.file_name() == Some(feed.as_os_str()) && path_of_feed.is_file();
         match () {
             () if has_own_directory => Ok(path_of_feed),
@@ -243,7 +243,7 @@ fn is_packed(path: &Path) -> std::io::Result<bool> {
     Ok(open::is_packed(&magic[..length]))
 }
 
-/// Reads a message, and whether its end is known.
+/// Returns the bytes of a message, and whether they end where the message ends.
 fn read_message(path: &Path, origin: &EventOrigin) -> std::io::Result<(Vec<u8>, bool)> {
     let mut reader = open::unpack(File::open(path)?)?;
     let skipped = std::io::copy(&mut (&mut reader).take(origin.offset), &mut std::io::sink())?;

@@ -44,8 +44,8 @@ impl ContentHash {
             debug_assert!(matches!(unit.kind, BlockMessageKind::Progress { .. }), "a mark is of progress");
             (unit.offset, true)
         });
-        let end = *base + *decoded as u64;
-        for (through, is_mark) in throughs.chain([(end, false)]) {
+        let decoded_end = *base + *decoded as u64;
+        for (through, is_mark) in throughs.chain([(decoded_end, false)]) {
             let index_of = |offset: u64| usize::try_from(offset.checked_sub(*base)?).ok();
             let Some(part) =
                 index_of(self.end_offset).zip(index_of(through)).and_then(|(a, b)| bytes.get(a..b))
@@ -71,11 +71,11 @@ pub fn prefix(path: &Path, bytes: u64) -> std::io::Result<FilePrefix> {
     let mut hash = ContentHash::default();
     let mut buf = vec![0; READ_BYTES];
     loop {
-        let left = bytes - hash.end_offset;
-        let want = left.clamp(1, READ_BYTES as u64) as usize;
+        let bytes_left = bytes - hash.end_offset;
+        let want = bytes_left.clamp(1, READ_BYTES as u64) as usize;
         match reader.read(&mut buf[..want]) {
             Ok(0) => return Ok(FilePrefix { hash, more: false }),
-            Ok(_) if left == 0 => return Ok(FilePrefix { hash, more: true }),
+            Ok(_) if bytes_left == 0 => return Ok(FilePrefix { hash, more: true }),
             Ok(n) => {
                 hash.hasher.update(&buf[..n]);
                 hash.end_offset += n as u64;

@@ -42,13 +42,13 @@ pub fn detect(path: &Path) -> Result<Format, Error> {
             return Err(Error::Unrecognised { path: path.to_owned(), description });
         }
     };
-    recognise(&head)
+    recognise_format(&head)
         .ok_or_else(|| Error::Unrecognised { path: path.to_owned(), description: describe_content(&head) })
 }
 
-fn recognise(head: &[u8]) -> Option<Format> {
+fn recognise_format(head: &[u8]) -> Option<Format> {
     let text = head.trim_ascii_start();
-    if let Some(format) = jsonl(text) {
+    if let Some(format) = detect_jsonl(text) {
         return Some(format);
     }
     if text.starts_with(b"{") && (contains(text, b"\"kind\"") || contains(text, b"\"rec\"")) {
@@ -60,10 +60,10 @@ fn recognise(head: &[u8]) -> Option<Format> {
     if is_iex(head) {
         return Format::from_mapping(Mapping::built_in("iex")?.clone()).ok();
     }
-    if let Some(format) = fixed(head) {
+    if let Some(format) = detect_fixed(head) {
         return Some(format);
     }
-    if let Some(format) = csv(head) {
+    if let Some(format) = detect_csv(head) {
         return Some(format);
     }
     if is_swift(text) {
@@ -80,29 +80,30 @@ fn recognise(head: &[u8]) -> Option<Format> {
         let best = Mapping::all_built_in().find(|m| m.format == "iso20022")?;
         return Format::from_mapping(best.clone()).ok();
     }
-    let start = head.windows(5).position(|w| w == b"8=FIX")?;
-    let end = head[start..].iter().position(|b| *b == 1)? + start;
-    let begin_string = std::str::from_utf8(&head[start + 2..end]).ok()?;
-    let fits = |m: &&Mapping| {
+    let message_start = head.windows(5).position(|w| w == b"8=FIX")?;
+    let field_end = head[message_start..].iter().position(|b| *b == 1)? + message_start;
+    let begin_string = std::str::from_utf8(&head[message_start + 2..field_end]).ok()?;
+    let mapping_fits = |m: &&Mapping| {
         m.format == "fix"
             && m.detect.begin_string.iter().any(|b| b == begin_string)
             && m.detect.contains.iter().all(|c| contains(head, c.as_bytes()))
     };
     // The mapping that asks for most is the one that knows the file best.
-    let best = Mapping::all_built_in().filter(fits).max_by_key(|m| m.detect.contains.len())?;
+    let best = Mapping::all_built_in().filter(mapping_fits).max_by_key(|m| m.detect.contains.len())?;
     Format::from_mapping(best.clone()).ok()
 }
 
 /// Detects the shipped mapping of JSON Lines: its required values must be in the first message, and no member that
 /// marks a unitape event. If several fit, the mapping with the most required values wins, as it knows the file best.
-fn jsonl(text: &[u8]) -> Option<Format> {
+fn detect_jsonl(text: &[u8]) -> Option<Format> {
     if !text.starts_with(b"{") {
         return None;
     }
     let asks = |m: &Mapping| m.format == "jsonl" && !m.detect.contains.is_empty();
-    let has = |m: &Mapping| has_paths(TextFormat::JSONL, text, &m.detect.contains, &["kind", "rec"]);
-    let best =
-        Mapping::all_built_in().filter(|m| asks(m) && has(m)).max_by_key(|m| m.detect.contains.len())?;
+    let mapping_has = |m: &Mapping| has_paths(TextFormat::JSONL, text, &m.detect.contains, &["kind", "rec"]);
+    let best = Mapping::all_built_in()
+        .filter(|m| asks(m) && mapping_has(m))
+        .max_by_key(|m| m.detect.contains.len())?;
     Format::from_mapping(best.clone()).ok()
 }
 
@@ -151,7 +152,7 @@ fn is_iex(head: &[u8]) -> bool {
 }
 
 /// Finds the shipped layout by which the header and the following records read well.
-fn fixed(head: &[u8]) -> Option<Format> {
+fn detect_fixed(head: &[u8]) -> Option<Format> {
     Mapping::all_built_in().filter(|m| m.format == "fixed" && m.detect.layout).find_map(|mapping| {
         let mut decoder = FixedWidthDecoder::new(fixed_format::layout(mapping).ok()?);
         let mut offset = 0;
@@ -168,22 +169,23 @@ fn fixed(head: &[u8]) -> Option<Format> {
 
 /// Finds the shipped mapping that accepts the header. The header must have all columns of its layout, or the layout
 /// all columns of the header. If several fit, the mapping that knows most columns wins.
-fn csv(head: &[u8]) -> Option<Format> {
+fn detect_csv(head: &[u8]) -> Option<Format> {
     let csv = Mapping::all_built_in().filter(|m| m.format == "csv" && m.detect.layout);
-    let fits = csv.filter_map(|mapping| {
+    let fitting_mappings = csv.filter_map(|mapping| {
         let layout = csv_format::mapped_layout(mapping).ok()?;
         let mut decoder = CsvRowDecoder::new(layout.clone());
         match decoder.next(head, 0, 0, false) {
             NextCsvRow::Message(row) if row.content == Ok(CsvRowKind::Header) => {}
             _ => return None,
         }
-        let names = decoder.names();
+        let header_names = decoder.names();
         let known_columns =
-            names.iter().filter(|name| layout.header_names().any(|column| column == *name)).count();
-        let has_all = layout.header_names().all(|column| names.iter().any(|name| name == column));
-        (has_all || known_columns == names.len()).then_some((known_columns, mapping))
+            header_names.iter().filter(|name| layout.header_names().any(|column| column == *name)).count();
+        let has_all = layout.header_names().all(|column| header_names.iter().any(|name| name == column));
+        (has_all || known_columns == header_names.len()).then_some((known_columns, mapping))
     });
-    fits.max_by_key(|(known_columns, _)| *known_columns)
+    fitting_mappings
+        .max_by_key(|(known_columns, _)| *known_columns)
         .and_then(|(_, best)| Format::from_mapping(best.clone()).ok())
 }
 
@@ -208,8 +210,8 @@ fn is_swift(text: &[u8]) -> bool {
 
 /// Returns whether the text starts with a postmark, or with a header that has a date and a sender.
 fn is_mail(text: &[u8]) -> bool {
-    let wanted = ["date".to_owned(), "from[].email".to_owned()];
-    has_paths(TextFormat::MAIL, text, &wanted, &[]) || mail::has_header(text)
+    let wanted_paths = ["date".to_owned(), "from[].email".to_owned()];
+    has_paths(TextFormat::MAIL, text, &wanted_paths, &[]) || mail::has_header(text)
 }
 
 /// Returns the shipped mapping for news in XML with this root.

@@ -27,7 +27,7 @@ pub enum NextFolderSource {
 #[derive(Debug)]
 pub struct SourceFolder {
     feed: String,
-    dir: PathBuf,
+    source_dir: PathBuf,
     kind: FolderKind,
     /// Sources that the tape knows and that have not ended.
     resume: VecDeque<PendingSource>,
@@ -36,13 +36,13 @@ pub struct SourceFolder {
     /// Files begun in this run, by the hash of their first bytes, so that no content is read under two names; `None`
     /// if that is allowed.
     files_by_hash: Option<BTreeMap<[u8; 32], Vec<PathBuf>>>,
-    ready: BTreeSet<String>,
+    ready_names: BTreeSet<String>,
     /// Files read to their end lately, with their lengths: they must not grow any more.
-    ended: VecDeque<(PathBuf, u64)>,
+    ended_files: VecDeque<(PathBuf, u64)>,
     scan_interval: Duration,
     last_look: Option<Instant>,
     next_index: usize,
-    closed: bool,
+    is_closed: bool,
     /// The greatest name that was given.
     greatest: String,
     /// Names that came after a greater one, to be reported.
@@ -109,19 +109,19 @@ impl SourceFolder {
         let resume = folder.files.into_iter().filter(|f| !f.is_done).map(|f| f.pending).collect();
         Self {
             feed,
-            dir,
+            source_dir: dir,
             kind,
             resume,
             known_names,
             contents: folder.contents,
             files_by_hash: (matches!(kind, FolderKind::Files { .. }) && !folder.allows_same_content)
                 .then(BTreeMap::new),
-            ready: BTreeSet::new(),
-            ended: VecDeque::new(),
+            ready_names: BTreeSet::new(),
+            ended_files: VecDeque::new(),
             scan_interval,
             last_look: None,
             next_index,
-            closed: false,
+            is_closed: false,
             greatest,
             overtaken_names: Vec::new(),
         }
@@ -145,18 +145,21 @@ impl SourceFolder {
         if let Some(pending) = self.resume.pop_front() {
             return Ok(NextFolderSource::Source(pending, None));
         }
-        if self.ready.is_empty() {
-            self.look()?;
+        if self.ready_names.is_empty() {
+            self.scan_names()?;
         }
-        let Some(name) = self.ready.pop_first() else {
-            let more = match self.kind {
+        let Some(name) = self.ready_names.pop_first() else {
+            let has_more = match self.kind {
                 FolderKind::Files { follow } => follow,
-                FolderKind::Streams | FolderKind::Packets => !self.closed,
+                FolderKind::Streams | FolderKind::Packets => !self.is_closed,
             };
-            return Ok(if more { NextFolderSource::Nothing } else { NextFolderSource::End });
+            return Ok(if has_more { NextFolderSource::Nothing } else { NextFolderSource::End });
         };
-        let pending =
-            PendingSource { index: self.next_index, path: self.dir.join(&name), ..PendingSource::default() };
+        let pending = PendingSource {
+            index: self.next_index,
+            path: self.source_dir.join(&name),
+            ..PendingSource::default()
+        };
         self.refuse_twice(&pending.path, &name)?;
         self.next_index += 1;
         self.known_names.insert(name.clone());
@@ -178,11 +181,11 @@ impl SourceFolder {
                 return Err(content.error(&self.feed, name));
             }
         }
-        let first = crate::sources::open::first_bytes(path, FIRST_BYTES).map_err(fail)?;
-        if first.is_empty() {
+        let head_bytes = crate::sources::open::first_bytes(path, FIRST_BYTES).map_err(fail)?;
+        if head_bytes.is_empty() {
             return Ok(());
         }
-        let same_start = files_by_hash.entry(*blake3::hash(&first).as_bytes()).or_default();
+        let same_start = files_by_hash.entry(*blake3::hash(&head_bytes).as_bytes()).or_default();
         for other_path in same_start.iter() {
             // A file that was removed meanwhile cannot be compared.
             if other_path.exists() && known_content::begins_with(path, other_path).map_err(fail)? {
@@ -209,39 +212,40 @@ impl SourceFolder {
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let greater = |names: &BTreeSet<String>| names.last().is_some_and(|last| last.as_str() > &*name);
-        if !greater(&self.ready) {
-            self.look()?;
+        if !greater(&self.ready_names) {
+            self.scan_names()?;
         }
         if matches!(self.kind, FolderKind::Files { .. }) && greater(&self.known_names) {
             return Ok(true);
         }
         Ok(!self.resume.is_empty()
-            || greater(&self.ready)
-            || (self.closed && self.kind != FolderKind::Streams))
+            || greater(&self.ready_names)
+            || (self.is_closed && self.kind != FolderKind::Streams))
     }
 
     /// Returns whether the last scan found another source. A file that ended because of other files has a source
     /// after it.
     pub fn has_more(&self) -> bool {
-        !self.resume.is_empty() || !self.ready.is_empty()
+        !self.resume.is_empty() || !self.ready_names.is_empty()
     }
 
     /// Notes that the file at `path` was read to its end, `length` bytes.
     pub fn note_ended(&mut self, path: PathBuf, length: u64) {
-        if self.ended.len() == WATCHED_MAX {
-            self.ended.pop_front();
+        if self.ended_files.len() == WATCHED_MAX {
+            self.ended_files.pop_front();
         }
-        self.ended.push_back((path, length));
+        self.ended_files.push_back((path, length));
     }
 
-    fn look(&mut self) -> Result<(), Error> {
+    fn scan_names(&mut self) -> Result<(), Error> {
         if self.last_look.is_some_and(|look_time| look_time.elapsed() < self.scan_interval) {
             return Ok(());
         }
         // The mark of a closed journal is looked for before its files: then all files are there.
-        let closed = self.kind != FolderKind::Files { follow: true } && self.dir.join(CLOSED).exists();
-        let fail = |source| Error::Read { path: self.dir.clone(), offset: 0, source };
-        let entries = match std::fs::read_dir(&self.dir) {
+        let is_closed =
+            self.kind != FolderKind::Files { follow: true } && self.source_dir.join(CLOSED).exists();
+        let fail = |source| Error::Read { path: self.source_dir.clone(), offset: 0, source };
+        let entries = match std::fs::read_dir(&self.source_dir) {
             Ok(entries) => entries,
             // A journal is made with its first byte.
             Err(e) if e.kind() == ErrorKind::NotFound && !matches!(self.kind, FolderKind::Files { .. }) => {
@@ -252,18 +256,18 @@ impl SourceFolder {
         for entry in entries {
             let entry = entry.map_err(fail)?;
             let Ok(name) = entry.file_name().into_string() else { continue };
-            if self.wants(&name) && !self.known_names.contains(&name) && entry.path().is_file() {
+            if self.wants_file(&name) && !self.known_names.contains(&name) && entry.path().is_file() {
                 let follows = self.kind == FolderKind::Files { follow: true };
-                if follows && name < self.greatest && !self.ready.contains(&name) {
+                if follows && name < self.greatest && !self.ready_names.contains(&name) {
                     self.overtaken_names.push(name.clone());
                 }
-                self.ready.insert(name);
-                if self.ready.len() > NAMES_MAX {
-                    self.ready.pop_last();
+                self.ready_names.insert(name);
+                if self.ready_names.len() > NAMES_MAX {
+                    self.ready_names.pop_last();
                 }
             }
         }
-        for (path, length) in &self.ended {
+        for (path, length) in &self.ended_files {
             if std::fs::metadata(path).is_ok_and(|m| m.len() != *length) {
                 let reason = "has changed after it was read to its end; a file ends when one of a greater name is there";
                 return Err(Error::Read {
@@ -273,17 +277,17 @@ impl SourceFolder {
                 });
             }
         }
-        self.closed = closed;
+        self.is_closed = is_closed;
         self.last_look = Some(Instant::now());
         Ok(())
     }
 
-    fn wants(&self, name: &str) -> bool {
+    fn wants_file(&self, name: &str) -> bool {
         match self.kind {
             FolderKind::Files { .. } => {
                 let is_unfinished =
                     name.starts_with('.') || name.ends_with(".tmp") || name.ends_with(".part");
-                !is_unfinished && !is_times_of_journal(&self.dir, name)
+                !is_unfinished && !is_times_of_journal(&self.source_dir, name)
             }
             FolderKind::Streams => name.ends_with(".raw"),
             FolderKind::Packets => name.ends_with(".pcap"),

@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Directories of feeds that are watched.
 #[derive(Debug)]
 pub struct DirectoryWatcher {
-    kernel: OwnedFd,
+    inotify_fd: OwnedFd,
     /// The feeds by number of their watch; two may have one directory.
     feeds: Vec<(i32, usize)>,
     stats: Arc<RunMonitor>,
@@ -43,14 +43,14 @@ impl DirectoryWatcher {
                 stats.feeds[feed].watched.store(true, Ordering::Relaxed);
             }
         }
-        (!feeds.is_empty()).then_some(Self { kernel, feeds, stats })
+        (!feeds.is_empty()).then_some(Self { inotify_fd: kernel, feeds, stats })
     }
 
     /// Reports growth until `halt`. A file that keeps growing is reported every `idle`.
     pub fn report(self, halt: &HaltSignal, idle: Duration) {
         let mut buf = [MaybeUninit::uninit(); EVENTS_BYTES];
         loop {
-            let mut fds = [PollFd::new(&self.kernel, PollFlags::IN), PollFd::new(halt, PollFlags::IN)];
+            let mut fds = [PollFd::new(&self.inotify_fd, PollFlags::IN), PollFd::new(halt, PollFlags::IN)];
             let waited = poll(&mut fds, None);
             if !fds[1].revents().is_empty() {
                 return;
@@ -58,10 +58,10 @@ impl DirectoryWatcher {
             if waited.is_err() {
                 continue;
             }
-            let mut reader = inotify::Reader::new(&self.kernel, &mut buf);
+            let mut reader = inotify::Reader::new(&self.inotify_fd, &mut buf);
             loop {
                 match reader.next() {
-                    Ok(event) => self.note(event.wd(), event.events()),
+                    Ok(event) => self.note_watch(event.wd(), event.events()),
                     Err(rustix::io::Errno::INTR) => {}
                     Err(_) => break,
                 }
@@ -75,7 +75,7 @@ impl DirectoryWatcher {
         }
     }
 
-    fn note(&self, watch: i32, flags: ReadFlags) {
+    fn note_watch(&self, watch: i32, flags: ReadFlags) {
         // More has come than the kernel keeps: anything may have grown.
         let any = flags.contains(ReadFlags::QUEUE_OVERFLOW);
         for (_, feed) in self.feeds.iter().filter(|(w, _)| any || *w == watch) {

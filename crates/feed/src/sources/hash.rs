@@ -39,7 +39,7 @@ pub fn hash_file(file: &File, threads: usize) -> Result<(u64, String)> {
 pub fn hash_prefix(file: &File, size: u64, threads: usize) -> Result<String> {
     if size <= STRETCH {
         let mut hasher = blake3::Hasher::new();
-        update(file, 0..size, &mut hasher)?;
+        update_hasher(file, 0..size, &mut hasher)?;
         return Ok(hasher.finalize().to_hex().to_string());
     }
     let stretches = size.div_ceil(STRETCH);
@@ -63,30 +63,37 @@ pub fn hash_prefix(file: &File, size: u64, threads: usize) -> Result<String> {
     });
     let lanes = lanes.into_iter().collect::<Result<Vec<_>>>()?;
     let value = |i: u64| lanes[(i % threads) as usize][(i / threads) as usize];
-    let left = left_subtree_len(size);
-    let hash = merge_subtrees_root(&merged(0, left, &value), &merged(left, size - left, &value), Mode::Hash);
+    let left_length = left_subtree_len(size);
+    let hash = merge_subtrees_root(
+        &subtree_value(0, left_length, &value),
+        &subtree_value(left_length, size - left_length, &value),
+        Mode::Hash,
+    );
     Ok(hash.to_hex().to_string())
 }
 
 /// Computes the tree's value over `length` bytes from `start`, which must be the start of a stretch.
-fn merged(start: u64, length: u64, value: &impl Fn(u64) -> ChainingValue) -> ChainingValue {
+fn subtree_value(start: u64, length: u64, value: &impl Fn(u64) -> ChainingValue) -> ChainingValue {
     if length <= STRETCH {
         return value(start / STRETCH);
     }
-    let left = left_subtree_len(length);
-    let (a, b) = (merged(start, left, value), merged(start + left, length - left, value));
+    let left_length = left_subtree_len(length);
+    let (a, b) = (
+        subtree_value(start, left_length, value),
+        subtree_value(start + left_length, length - left_length, value),
+    );
     merge_subtrees_non_root(&a, &b, Mode::Hash)
 }
 
 fn hash_stretch(file: &File, i: u64, size: u64) -> Result<ChainingValue> {
-    let start = i * STRETCH;
+    let range_start = i * STRETCH;
     let mut hasher = blake3::Hasher::new();
-    hasher.set_input_offset(start);
-    update(file, start..size.min(start + STRETCH), &mut hasher)?;
+    hasher.set_input_offset(range_start);
+    update_hasher(file, range_start..size.min(range_start + STRETCH), &mut hasher)?;
     Ok(hasher.finalize_non_root())
 }
 
-fn update(file: &File, range: std::ops::Range<u64>, hasher: &mut blake3::Hasher) -> Result<()> {
+fn update_hasher(file: &File, range: std::ops::Range<u64>, hasher: &mut blake3::Hasher) -> Result<()> {
     let mut buf = vec![0; READ_BYTES.min((range.end - range.start) as usize)];
     let mut offset = range.start;
     while offset < range.end {

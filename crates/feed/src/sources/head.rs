@@ -44,21 +44,21 @@ impl SourceHead {
             (self.source_and_bytes, self.is_from_name) = (Some((block.source, block.head.clone())), true);
             return Ok(());
         }
-        let most = format.head_bytes();
+        let head_bytes_max = format.head_bytes();
         // The start of a capture is not of the format; each packet starts afresh.
-        if most == 0 || block.walker.is_some() {
+        if head_bytes_max == 0 || block.walker.is_some() {
             return Ok(());
         }
         let known_head =
             self.source_and_bytes.as_ref().filter(|(source, _)| *source == block.source && block.base > 0);
         let head = match known_head {
             Some((_, head)) => head.clone(),
-            None if block.base == 0 => format.head(path, &block.bytes),
+            None if block.base == 0 => format.source_head(path, &block.bytes),
             None => {
-                let read = first_bytes(path, most as u64);
+                let head_bytes = first_bytes(path, head_bytes_max as u64);
                 let bytes =
-                    read.map_err(|source| Error::Read { path: path.to_owned(), offset: 0, source })?;
-                format.head(path, &bytes)
+                    head_bytes.map_err(|source| Error::Read { path: path.to_owned(), offset: 0, source })?;
+                format.source_head(path, &bytes)
             }
         };
         block.head = head.clone();

@@ -111,8 +111,8 @@ impl FeedAvailability {
         }
         let MergeWait::Bounded(wait) = wait else { return Some(i64::MAX) };
         let wait_ns = i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX);
-        let until = came_ns.min(self.gone_ns).saturating_add(wait_ns);
-        (self.empty_ns < until).then_some(until)
+        let wait_end_ns = came_ns.min(self.gone_ns).saturating_add(wait_ns);
+        (self.empty_ns < wait_end_ns).then_some(wait_end_ns)
     }
 }
 
@@ -146,14 +146,14 @@ pub enum FeedStage {
 #[derive(Debug, Default)]
 pub struct FeedLinkStatus {
     /// A [`LinkState`]: open, waiting or connected.
-    state: AtomicU8,
+    link_state: AtomicU8,
     /// Bits of [`FeedStage`]: the parts that have failed and are being retried.
     failing: AtomicU8,
     failures: AtomicU64,
-    gave_up: AtomicBool,
-    complete: AtomicBool,
+    has_given_up: AtomicBool,
+    is_complete: AtomicBool,
     failure: Mutex<Option<LinkFailure>>,
-    notes: Mutex<VecDeque<String>>,
+    user_notes: Mutex<VecDeque<String>>,
     notes_left_out: AtomicU64,
 }
 
@@ -168,8 +168,8 @@ struct LinkFailure {
 impl FeedLinkStatus {
     /// Returns the link's state for statistics; `ended` must be true if no more data will arrive.
     pub fn state(&self, ended: bool) -> LinkState {
-        match self.state.load(Ordering::Relaxed) {
-            _ if self.gave_up.load(Ordering::Relaxed) || ended => LinkState::Ended,
+        match self.link_state.load(Ordering::Relaxed) {
+            _ if self.has_given_up.load(Ordering::Relaxed) || ended => LinkState::Ended,
             _ if self.is_failing() => LinkState::Failed,
             WAITING => LinkState::Waiting,
             CONNECTED => LinkState::Connected,
@@ -179,28 +179,28 @@ impl FeedLinkStatus {
 
     /// Marks the receiver as waiting for a sender.
     pub fn wait(&self) {
-        self.state.store(WAITING, Ordering::Release);
+        self.link_state.store(WAITING, Ordering::Release);
     }
 
     /// Marks a sender as connected.
     pub fn connect(&self) {
-        self.state.store(CONNECTED, Ordering::Release);
+        self.link_state.store(CONNECTED, Ordering::Release);
     }
 
     /// Returns whether the receiver waits for a sender.
     pub fn is_waiting(&self) -> bool {
         // Acquire: pairs with the Release in `wait`; what the last sender brought is in the journal.
-        self.state.load(Ordering::Acquire) == WAITING
+        self.link_state.load(Ordering::Acquire) == WAITING
     }
 
     /// Marks the link's source as complete.
     pub fn complete(&self) {
-        self.complete.store(true, Ordering::Relaxed);
+        self.is_complete.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether the source is complete or has failed for good. Then later runs need not wait for more data.
     pub fn is_complete(&self) -> bool {
-        self.complete.load(Ordering::Relaxed) || self.has_given_up()
+        self.is_complete.load(Ordering::Relaxed) || self.has_given_up()
     }
 
     /// Takes over how another process says that it is; its lines are printed there.
@@ -233,8 +233,8 @@ impl FeedLinkStatus {
         }
         drop(failure);
         // Release: pairs with the Acquire in `is_failing`; what was received before is in the journal.
-        let before = self.failing.fetch_or(part as u8, Ordering::Release);
-        if before & part as u8 == 0 {
+        let old_bits = self.failing.fetch_or(part as u8, Ordering::Release);
+        if old_bits & part as u8 == 0 {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
         if !is_known {
@@ -266,7 +266,7 @@ impl FeedLinkStatus {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
         // Release: pairs with the Acquire in `has_given_up`; what was received before is in the journal.
-        self.gave_up.store(true, Ordering::Release);
+        self.has_given_up.store(true, Ordering::Release);
     }
 
     /// Returns whether a part of the link has failed and is being retried.
@@ -278,7 +278,7 @@ impl FeedLinkStatus {
     /// Returns whether the link has failed for good: the journal gets no more data.
     pub fn has_given_up(&self) -> bool {
         // Acquire: pairs with the Release in `end`.
-        self.gave_up.load(Ordering::Acquire)
+        self.has_given_up.load(Ordering::Acquire)
     }
 
     /// Returns the number of failures.
@@ -294,7 +294,7 @@ impl FeedLinkStatus {
 
     /// Has a line about the feed printed.
     pub fn note(&self, line: String) {
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = self.user_notes.lock().unwrap_or_else(PoisonError::into_inner);
         if notes.len() < NOTES_MAX {
             notes.push_back(line);
         } else {
@@ -304,7 +304,7 @@ impl FeedLinkStatus {
 
     /// Takes the next line to print.
     pub fn next_note(&self) -> Option<String> {
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = self.user_notes.lock().unwrap_or_else(PoisonError::into_inner);
         notes.pop_front().or_else(|| match self.notes_left_out.swap(0, Ordering::Relaxed) {
             0 => None,
             n => Some(format!("{n} lines more were left out")),

@@ -40,7 +40,7 @@ pub struct SourceReader {
     /// Bytes after the last cut.
     carry: Vec<u8>,
     packaging: SourcePackaging,
-    times: Option<ReceiveTimeReader>,
+    receive_times: Option<ReceiveTimeReader>,
 }
 
 /// The packaging of messages in the bytes.
@@ -58,42 +58,46 @@ enum SourcePackaging {
 #[derive(Debug)]
 struct ReadLimits {
     /// Its end is its end: nothing will be added.
-    complete: AtomicBool,
+    is_complete: AtomicBool,
     /// Up to this byte, where something else says how far; `u64::MAX` otherwise.
-    upto: AtomicU64,
+    end_limit: AtomicU64,
     /// Bytes read so far.
-    read: AtomicU64,
+    bytes_read: AtomicU64,
 }
 
 impl Default for ReadLimits {
     fn default() -> Self {
-        Self { complete: AtomicBool::default(), upto: AtomicU64::new(u64::MAX), read: AtomicU64::default() }
+        Self {
+            is_complete: AtomicBool::default(),
+            end_limit: AtomicU64::new(u64::MAX),
+            bytes_read: AtomicU64::default(),
+        }
     }
 }
 
 impl ReadLimits {
-    fn complete(&self) -> bool {
-        self.complete.load(Ordering::Relaxed)
+    fn is_complete(&self) -> bool {
+        self.is_complete.load(Ordering::Relaxed)
     }
 
     fn set_complete(&self, complete: bool) {
-        self.complete.store(complete, Ordering::Relaxed);
+        self.is_complete.store(complete, Ordering::Relaxed);
     }
 
-    fn upto(&self) -> u64 {
-        self.upto.load(Ordering::Relaxed)
+    fn end_offset(&self) -> u64 {
+        self.end_limit.load(Ordering::Relaxed)
     }
 
     fn set_upto(&self, upto: u64) {
-        self.upto.store(upto, Ordering::Relaxed);
+        self.end_limit.store(upto, Ordering::Relaxed);
     }
 
-    fn read(&self) -> u64 {
-        self.read.load(Ordering::Relaxed)
+    fn bytes_read(&self) -> u64 {
+        self.bytes_read.load(Ordering::Relaxed)
     }
 
     fn set_read(&self, read: u64) {
-        self.read.store(read, Ordering::Relaxed);
+        self.bytes_read.store(read, Ordering::Relaxed);
     }
 }
 
@@ -118,10 +122,10 @@ const UNCUT_BYTES_MAX: usize = 16 << 20;
 
 /// A file, read as far as its limits allow: at the end of a growing file there is no data *now*.
 struct TailReader {
-    file: File,
+    source_file: File,
     limits: Arc<ReadLimits>,
     /// The bytes read last, if others write the file while it is read.
-    last: Option<LastBytes>,
+    last_bytes: Option<LastBytes>,
 }
 
 /// The last bytes that were read of a file. Its length alone does not show that a file was cut and rewritten beyond
@@ -160,15 +164,15 @@ impl LastBytes {
 
 impl Read for TailReader {
     fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
-        let offset = self.limits.read();
-        let room = self.limits.upto().saturating_sub(offset);
+        let offset = self.limits.bytes_read();
+        let room = self.limits.end_offset().saturating_sub(offset);
         let buf_len = buf.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-        let n = if buf_len == 0 { 0 } else { self.file.read(&mut buf[..buf_len])? };
-        if let Some(last) = &mut self.last {
-            last.check_read(&self.file, offset, &buf[..n])?;
+        let n = if buf_len == 0 { 0 } else { self.source_file.read(&mut buf[..buf_len])? };
+        if let Some(last_bytes) = &mut self.last_bytes {
+            last_bytes.check_read(&self.source_file, offset, &buf[..n])?;
         }
         self.limits.set_read(offset + n as u64);
-        if n == 0 && !buf.is_empty() && !self.limits.complete() {
+        if n == 0 && !buf.is_empty() && !self.limits.is_complete() {
             return Err(ErrorKind::WouldBlock.into());
         }
         Ok(n)
@@ -188,7 +192,7 @@ impl SourceReader {
         limits.set_complete(!grows);
         if is_stdin(&path) {
             let reader = UnpackingReader::Stdin(std::io::stdin());
-            return Ok(Some(Self::with(index, path, reader, limits, from)));
+            return Ok(Some(Self::with_reader(index, path, reader, limits, from)));
         }
         let mut file = File::open(&path).map_err(fail)?;
         let mut magic = [0; 4];
@@ -212,32 +216,32 @@ impl SourceReader {
         }
         let capture = !journal && regular && is_capture(&magic[..magic_length]);
         // A pipe cannot seek, and starts at its start; what is compressed or a capture is understood from there.
-        let start = if compressed || capture || !regular { 0 } else { from };
-        if start > 0 {
-            file.seek(SeekFrom::Start(start)).map_err(fail)?;
+        let read_offset = if compressed || capture || !regular { 0 } else { from };
+        if read_offset > 0 {
+            file.seek(SeekFrom::Start(read_offset)).map_err(fail)?;
         }
-        limits.set_read(start);
+        limits.set_read(read_offset);
         if !compressed {
             limits.set_upto(size.unwrap_or(u64::MAX));
         }
-        let last = (grows && !journal).then(LastBytes::default);
-        let tail = TailReader { file, limits: limits.clone(), last };
+        let last_bytes = (grows && !journal).then(LastBytes::default);
+        let tail = TailReader { source_file: file, limits: limits.clone(), last_bytes };
         let reader = match compressed {
             false => UnpackingReader::Plain(tail),
             true if magic == ZST => UnpackingReader::Zst(Box::new(zstd::Decoder::new(tail).map_err(fail)?)),
             true => UnpackingReader::Gz(Box::new(MultiGzDecoder::new(BufReader::new(tail)))),
         };
         let times = if journal { Some(ReceiveTimeReader::open(&path, from)?) } else { None };
-        let mut this = Self::with(index, path, reader, limits, from);
-        this.offset = start;
-        if journal || (start > 0 && !capture) {
+        let mut this = Self::with_reader(index, path, reader, limits, from);
+        this.offset = read_offset;
+        if journal || (read_offset > 0 && !capture) {
             this.packaging = SourcePackaging::Stream;
         }
-        this.times = times;
+        this.receive_times = times;
         Ok(Some(this))
     }
 
-    fn with(
+    fn with_reader(
         index: usize,
         path: PathBuf,
         reader: UnpackingReader,
@@ -255,13 +259,14 @@ impl SourceReader {
             block_end: from,
             carry: Vec::new(),
             packaging,
-            times: None,
+            receive_times: None,
         }
     }
 
     /// Converts the source so that it can be opened again after the last block.
     pub fn into_pending(self) -> PendingSource {
-        let size = Some(self.limits.upto()).filter(|upto| self.times.is_none() && *upto != u64::MAX);
+        let size =
+            Some(self.limits.end_offset()).filter(|upto| self.receive_times.is_none() && *upto != u64::MAX);
         PendingSource { index: self.index, path: self.path, from: self.block_end, size, first: None }
     }
 
@@ -274,9 +279,9 @@ impl SourceReader {
 
     fn file(&self) -> Option<&File> {
         match &self.reader {
-            UnpackingReader::Plain(t) => Some(&t.file),
-            UnpackingReader::Gz(d) => Some(&d.get_ref().get_ref().file),
-            UnpackingReader::Zst(d) => Some(&d.get_ref().get_ref().file),
+            UnpackingReader::Plain(t) => Some(&t.source_file),
+            UnpackingReader::Gz(d) => Some(&d.get_ref().get_ref().source_file),
+            UnpackingReader::Zst(d) => Some(&d.get_ref().get_ref().source_file),
             UnpackingReader::Stdin(_) => None,
         }
     }
@@ -288,7 +293,7 @@ impl SourceReader {
 
     /// Returns how many bytes of the file were read.
     pub fn read_bytes(&self) -> u64 {
-        self.limits.read()
+        self.limits.bytes_read()
     }
 
     /// Fails if the file was replaced or is shorter than the part that was read.
@@ -301,8 +306,8 @@ impl SourceReader {
             |difference: String| Error::SourceReplaced { file: self.path.display().to_string(), difference };
         let fail = |source| Error::Read { path: self.path.clone(), offset: self.offset, source };
         let own_metadata = file.metadata().map_err(fail)?;
-        if own_metadata.len() < self.limits.read() {
-            let (have, read) = (own_metadata.len(), self.limits.read());
+        if own_metadata.len() < self.limits.bytes_read() {
+            let (have, read) = (own_metadata.len(), self.limits.bytes_read());
             return Err(replaced(format!("it was cut to {have} bytes when {read} had been read")));
         }
         match std::fs::metadata(&self.path) {
@@ -330,17 +335,17 @@ impl SourceReader {
         block.times.clear();
         block.walker = None;
         block.received_last = None;
-        let mut new = 0;
+        let mut new_bytes = 0;
         let mut want_now = want;
         loop {
             let known_end = self.offset.max(self.from);
-            let got = self.read(&mut block.bytes, want_now)?;
-            let (n, end) = match got {
+            let read_outcome = self.read_more(&mut block.bytes, want_now)?;
+            let (n, end) = match read_outcome {
                 ReadOutcome::Bytes(n) => (n, false),
                 ReadOutcome::Nothing => (0, false),
                 ReadOutcome::End => (0, true),
             };
-            new += self.offset.saturating_sub(known_end) as usize;
+            new_bytes += self.offset.saturating_sub(known_end) as usize;
             block.base = self.offset - block.bytes.len() as u64;
             if n == 0 && !end {
                 self.carry.append(&mut block.bytes);
@@ -352,13 +357,13 @@ impl SourceReader {
             block.eof = end;
             // If all available bytes have been read, a guess would leave the last message for later. The decoder
             // reports how far it reads. The rest is decoded with the next block, which is short then too.
-            let all = end || (self.live() && n < want_now && !self.is_capture());
-            let cut = if all { block.bytes.len() } else { self.cut(&block.bytes, format) };
+            let reads_all = end || (self.is_live() && n < want_now && !self.is_capture());
+            let cut = if reads_all { block.bytes.len() } else { self.cut_offset(&block.bytes, format) };
             if cut > 0 || end {
-                self.finish(block, cut);
-                return Ok(BlockFill::Some(new));
+                self.finish_block(block, cut);
+                return Ok(BlockFill::Some(new_bytes));
             }
-            if self.live() {
+            if self.is_live() {
                 // The available bytes make no whole message: the rest will come.
                 want_now = want;
             } else {
@@ -372,12 +377,12 @@ impl SourceReader {
         !matches!(self.packaging, SourcePackaging::Stream)
     }
 
-    fn live(&self) -> bool {
-        !self.limits.complete()
+    fn is_live(&self) -> bool {
+        !self.limits.is_complete()
     }
 
     /// Takes over the bytes after the cut, and the facts of its bytes that the block needs.
-    fn finish(&mut self, block: &mut Block, cut: usize) {
+    fn finish_block(&mut self, block: &mut Block, cut: usize) {
         self.carry.extend_from_slice(&block.bytes[cut..]);
         block.bytes.truncate(cut);
         self.block_end = block.base + cut as u64;
@@ -395,17 +400,17 @@ impl SourceReader {
                 };
             }
         }
-        if let Some(times) = &mut self.times {
+        if let Some(times) = &mut self.receive_times {
             times.set_block_times(block.base + cut as u64, &mut block.times);
             block.received_last = block.times.last().map(|(_, ts)| *ts).filter(|ts| *ts != NO_TIME);
         }
     }
 
     /// Returns the offset at which to cut; 0 if there is no whole message or record.
-    fn cut(&self, bytes: &[u8], format: &Format) -> usize {
+    fn cut_offset(&self, bytes: &[u8], format: &Format) -> usize {
         let cut = match &self.packaging {
             SourcePackaging::Unknown => 0,
-            SourcePackaging::Stream => format.cut(bytes),
+            SourcePackaging::Stream => format.cut_offset(bytes),
             SourcePackaging::Capture(walker) => capture_cut((**walker).clone(), bytes),
         };
         if cut == 0 && bytes.len() > UNCUT_BYTES_MAX { bytes.len() } else { cut }
@@ -437,51 +442,51 @@ impl SourceReader {
     }
 
     /// Reads `want` more bytes, or the available bytes of a growing file.
-    fn read(&mut self, bytes: &mut Vec<u8>, want: usize) -> Result<ReadOutcome, Error> {
-        if let Some(times) = &mut self.times {
+    fn read_more(&mut self, bytes: &mut Vec<u8>, want: usize) -> Result<ReadOutcome, Error> {
+        if let Some(times) = &mut self.receive_times {
             let (upto, ended) = times.poll()?;
             self.limits.set_upto(upto);
             self.limits.set_complete(ended);
         }
-        let before = bytes.len();
-        while bytes.len() - before < want {
-            let (start, left) = (bytes.len(), (want - (bytes.len() - before)) as u64);
-            let read = match &mut self.reader {
+        let old_length = bytes.len();
+        while bytes.len() - old_length < want {
+            let (start, left) = (bytes.len(), (want - (bytes.len() - old_length)) as u64);
+            let read_result = match &mut self.reader {
                 UnpackingReader::Plain(r) => r.take(left).read_to_end(bytes),
                 UnpackingReader::Gz(r) => r.take(left).read_to_end(bytes),
                 UnpackingReader::Zst(r) => r.take(left).read_to_end(bytes),
                 // One read: a terminal or pipe gives what is there.
-                UnpackingReader::Stdin(r) => match readable() {
+                UnpackingReader::Stdin(r) => match stdin_is_readable() {
                     true => read_once(r, bytes, left),
                     false => Err(ErrorKind::WouldBlock.into()),
                 },
             };
             // The bytes before an error are there all the same.
             self.offset += (bytes.len() - start) as u64;
-            match read {
+            match read_result {
                 Ok(0) => {
-                    let upto = self.limits.upto();
-                    if self.times.is_none() && upto != u64::MAX && self.offset < upto {
+                    let upto = self.limits.end_offset();
+                    if self.receive_times.is_none() && upto != u64::MAX && self.offset < upto {
                         let reason = "became shorter while it was read";
-                        return self.fail(std::io::Error::new(ErrorKind::UnexpectedEof, reason));
+                        return self.read_error(std::io::Error::new(ErrorKind::UnexpectedEof, reason));
                     }
-                    let n = bytes.len() - before;
+                    let n = bytes.len() - old_length;
                     // The end is reported on its own, so that a cut is looked for in the bytes before it.
                     return Ok(if n > 0 { ReadOutcome::Bytes(n) } else { ReadOutcome::End });
                 }
                 Ok(_) => {}
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                    let n = bytes.len() - before;
+                    let n = bytes.len() - old_length;
                     return Ok(if n > 0 { ReadOutcome::Bytes(n) } else { ReadOutcome::Nothing });
                 }
-                Err(source) => return self.fail(unpacking(source)),
+                Err(source) => return self.read_error(unpack_error(source)),
             }
         }
-        Ok(ReadOutcome::Bytes(bytes.len() - before))
+        Ok(ReadOutcome::Bytes(bytes.len() - old_length))
     }
 
-    fn fail<T>(&self, source: std::io::Error) -> Result<T, Error> {
+    fn read_error<T>(&self, source: std::io::Error) -> Result<T, Error> {
         Err(Error::Read { path: self.path.clone(), offset: self.offset, source })
     }
 }
@@ -493,11 +498,11 @@ enum ReadOutcome {
 }
 
 fn read_once(reader: &mut impl Read, bytes: &mut Vec<u8>, most: u64) -> std::io::Result<usize> {
-    let start = bytes.len();
-    bytes.resize(start + usize::try_from(most).unwrap_or(READ_BYTES).min(READ_BYTES), 0);
-    let read = reader.read(&mut bytes[start..]);
-    bytes.truncate(start + *read.as_ref().unwrap_or(&0));
-    read
+    let old_length = bytes.len();
+    bytes.resize(old_length + usize::try_from(most).unwrap_or(READ_BYTES).min(READ_BYTES), 0);
+    let read_result = reader.read(&mut bytes[old_length..]);
+    bytes.truncate(old_length + *read_result.as_ref().unwrap_or(&0));
+    read_result
 }
 
 /// Returns the end of the whole records of a capture, or the start of the first datagram that waits for fragments there.
@@ -507,7 +512,7 @@ fn capture_cut(mut walker: CaptureWalker, bytes: &[u8]) -> usize {
     while offset < bytes.len() {
         offset = match walker.next(bytes, offset) {
             NextCaptureRecord::Packet(packet) => {
-                fragments.add(bytes, offset, &packet);
+                fragments.add_record(bytes, offset, &packet);
                 packet.end
             }
             NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. }
@@ -519,7 +524,7 @@ fn capture_cut(mut walker: CaptureWalker, bytes: &[u8]) -> usize {
             _ => break,
         };
     }
-    fragments.cut(offset)
+    fragments.cut_offset(offset)
 }
 
 /// Leads the walker through whole records that end at or before `upto`; returns where it is. Behind damage the bytes
@@ -528,17 +533,17 @@ fn capture_end(walker: &mut CaptureWalker, bytes: &[u8], upto: usize) -> usize {
     let mut offset = 0;
     while offset < bytes.len() {
         let mut next_walker = walker.clone();
-        let end = match next_walker.next(bytes, offset) {
+        let packet_end = match next_walker.next(bytes, offset) {
             NextCaptureRecord::Packet(p) => p.end,
             NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. } => end,
             NextCaptureRecord::More => break,
             NextCaptureRecord::Lost { .. } => offset + LOST_BYTES,
         };
-        if end > upto.min(bytes.len()) {
+        if packet_end > upto.min(bytes.len()) {
             break;
         }
         *walker = next_walker;
-        offset = end;
+        offset = packet_end;
     }
     offset
 }
@@ -591,7 +596,7 @@ pub fn is_first_message(path: &Path, first: &str) -> std::io::Result<bool> {
     Ok(first_message_hash(offset, &message) == first)
 }
 
-fn head(file: &mut File) -> std::io::Result<[u8; 4]> {
+fn read_magic(file: &mut File) -> std::io::Result<[u8; 4]> {
     let mut magic = [0; 4];
     file.read_exact_at(&mut magic, 0)?;
     Ok(magic)
@@ -604,7 +609,7 @@ fn head(file: &mut File) -> std::io::Result<[u8; 4]> {
 pub fn first_bytes(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut out = Vec::new();
-    match head(&mut file).unwrap_or_default() {
+    match read_magic(&mut file).unwrap_or_default() {
         ZST => _ = zstd::Decoder::new(file)?.take(most).read_to_end(&mut out)?,
         [0x1f, 0x8b, ..] => _ = MultiGzDecoder::new(BufReader::new(file)).take(most).read_to_end(&mut out)?,
         _ => _ = file.take(most).read_to_end(&mut out)?,
@@ -613,7 +618,7 @@ pub fn first_bytes(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
 }
 
 /// Waits a little for stdin: a run that is to be stopped must not hang in a read.
-fn readable() -> bool {
+fn stdin_is_readable() -> bool {
     let stdin = std::io::stdin();
     let mut fds = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
     let wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -631,7 +636,7 @@ const ZST: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const READ_BYTES: usize = 64 << 10;
 
 /// Converts a decompressor's error to a fault of the content, whatever its kind.
-fn unpacking(error: std::io::Error) -> std::io::Error {
+fn unpack_error(error: std::io::Error) -> std::io::Error {
     match error.kind() {
         ErrorKind::InvalidInput | ErrorKind::Other if error.raw_os_error().is_none() => {
             std::io::Error::new(ErrorKind::InvalidData, format!("cannot be unpacked: {error}"))

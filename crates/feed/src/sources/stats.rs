@@ -174,7 +174,7 @@ impl RunMonitor {
     }
 
     /// Adds what people are to know of the sources.
-    pub(crate) fn note(&self, notes: &[String]) {
+    pub(crate) fn add_notes(&self, notes: &[String]) {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(notes);
     }
 
@@ -221,12 +221,12 @@ impl FeedStats {
             state: self.link.state(self.ended.load(Relaxed)),
             failures: self.link.failures(),
             error: self.error(),
-            handler: self.handler(),
+            handler: self.handler_stats(),
         }
     }
 
     /// Returns the handler's last reported figures: reported on request, and at the end.
-    fn handler(&self) -> Option<EngineStats> {
+    fn handler_stats(&self) -> Option<EngineStats> {
         self.handler.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -267,7 +267,7 @@ impl FeedStats {
     }
 
     /// Returns the decoded part of a stream's journal.
-    pub(crate) fn settled(&self) -> JournalPosition {
+    pub(crate) fn decoded_position(&self) -> JournalPosition {
         // Acquire: pairs with the Release in `settle`.
         let word = self.journal_position.load(Acquire);
         JournalPosition {
@@ -318,8 +318,8 @@ impl FeedStats {
         self.late.store(late, Relaxed);
         self.repeats.store(total.repeats, Relaxed);
         self.unsure.store(total.unsure, Relaxed);
-        self.sessions_refused.store(sessions.refused, Relaxed);
-        self.ranges_forgotten.store(sessions.forgotten, Relaxed);
+        self.sessions_refused.store(sessions.refused_runs, Relaxed);
+        self.ranges_forgotten.store(sessions.forgotten_ranges, Relaxed);
         self.ts_max.store(running_max.0, Relaxed);
     }
 }

@@ -14,7 +14,7 @@ use crate::wire::{
 /// The tape of a receiver.
 pub trait UnitSink {
     /// Returns the end of the tape.
-    fn end(&self) -> Position;
+    fn end_position(&self) -> Position;
 
     /// Appends a unit: whole frames without stamps, the last with the flag `LAST`.
     ///
@@ -62,15 +62,15 @@ pub enum ReceiverStep {
 pub struct ReceiverSession {
     id: SessionId,
     options: SessionOptions,
-    state: ReceiverState,
+    receiver_state: ReceiverState,
     /// The position of the last hello.
     asked_position: Position,
     hello_sent: Option<Duration>,
     /// Frames after the end of the tape that are no whole unit yet.
-    pending: Vec<u8>,
+    unit_bytes: Vec<u8>,
     /// Bytes of whole frames in `pending`.
     scanned: usize,
-    announced: Option<Announce>,
+    announced_end: Option<Announce>,
     /// Since when something is missing that the sender has announced.
     missing_since: Option<Duration>,
     last_heard: Duration,
@@ -103,12 +103,12 @@ impl ReceiverSession {
         Self {
             id: SessionId { receiver, number: 1 },
             options,
-            state: ReceiverState::Asking,
+            receiver_state: ReceiverState::Asking,
             asked_position: Position(0),
             hello_sent: None,
-            pending: Vec::new(),
+            unit_bytes: Vec::new(),
             scanned: 0,
-            announced: None,
+            announced_end: None,
             missing_since: None,
             last_heard: Duration::ZERO,
             last_acknowledge: None,
@@ -130,54 +130,54 @@ impl ReceiverSession {
 
     /// Returns the last report of the sender in this session.
     pub fn announced(&self) -> Option<Announce> {
-        self.announced
+        self.announced_end
     }
 
     /// Returns whether the receiver follows the sender's tape: its question was answered.
     pub fn is_following(&self) -> bool {
-        self.state == ReceiverState::Following
+        self.receiver_state == ReceiverState::Following
     }
 
     /// Returns whether the receiver asks and has no answer yet.
     pub fn is_asking(&self) -> bool {
-        self.state == ReceiverState::Asking
+        self.receiver_state == ReceiverState::Asking
     }
 
     /// Returns whether the session is over, after [`ReceiverSession::leave`].
     pub fn is_ended(&self) -> bool {
-        self.state == ReceiverState::Ended
+        self.receiver_state == ReceiverState::Ended
     }
 
     /// Returns whether all of the sender's tape is here, durable up to `durable`, and the sender's tape has no writer.
     pub fn is_complete(&self, committed: Position, durable: Position) -> bool {
         let is_end =
             |announced: Announce| announced.is_closed && announced.end == committed && announced.offset == 0;
-        self.announced.is_some_and(is_end) && self.pending.is_empty() && durable >= committed
+        self.announced_end.is_some_and(is_end) && self.unit_bytes.is_empty() && durable >= committed
     }
 
     /// Asks again, as a new session.
     pub fn ask(&mut self) {
         self.id.number += 1;
-        self.state = ReceiverState::Asking;
+        self.receiver_state = ReceiverState::Asking;
         self.hello_sent = None;
-        self.pending.clear();
+        self.unit_bytes.clear();
         self.scanned = 0;
-        (self.announced, self.missing_since, self.last_acknowledge) = (None, None, None);
+        (self.announced_end, self.missing_since, self.last_acknowledge) = (None, None, None);
     }
 
     /// Ends the session after [`ReceiverStep::Refused`], as [`ReceiverSession::leave`] does.
     pub fn leave_refused(&mut self, now: Duration) {
-        self.state = ReceiverState::Leaving { since: now };
+        self.receiver_state = ReceiverState::Leaving { since: now };
         self.last_acknowledge = None;
     }
 
     /// Ends the session. The receiver repeats this to the sender until it answers, for a limited time.
     pub fn leave(&mut self, now: Duration) {
         if self.is_following() {
-            self.state = ReceiverState::Leaving { since: now };
+            self.receiver_state = ReceiverState::Leaving { since: now };
             self.last_acknowledge = None;
-        } else if self.state == ReceiverState::Asking {
-            self.state = ReceiverState::Ended;
+        } else if self.receiver_state == ReceiverState::Asking {
+            self.receiver_state = ReceiverState::Ended;
         }
     }
 
@@ -191,7 +191,7 @@ impl ReceiverSession {
             }
         }
         let is_unanswered = |sent| now.saturating_sub(sent) >= self.options.hello_interval;
-        self.state == ReceiverState::Asking && self.hello_sent.is_none_or(is_unanswered)
+        self.receiver_state == ReceiverState::Asking && self.hello_sent.is_none_or(is_unanswered)
     }
 
     /// Sends a hello. A hello that the transport does not take is due again at once.
@@ -215,14 +215,14 @@ impl ReceiverSession {
 
     /// Begins to follow after [`ReceiverStep::Welcomed`], with a tape that ends at `end`. If the tape does not end where the hello
     /// said, the receiver asks again.
-    pub fn begin(&mut self, now: Duration, end: Position) {
-        if self.state != ReceiverState::Asking {
+    pub fn begin_following(&mut self, now: Duration, end: Position) {
+        if self.receiver_state != ReceiverState::Asking {
             return;
         }
         if end != self.asked_position {
             return self.ask();
         }
-        self.state = ReceiverState::Following;
+        self.receiver_state = ReceiverState::Following;
         self.last_heard = now;
         self.figures.sessions += 1;
     }
@@ -232,7 +232,7 @@ impl ReceiverSession {
     ///
     /// # Errors
     /// Fails if the sender's bytes are no frames, and passes on the errors of `sink`.
-    pub fn receive(
+    pub fn receive_message(
         &mut self,
         now: Duration,
         bytes: &[u8],
@@ -252,9 +252,9 @@ impl ReceiverSession {
             }
         };
         self.last_heard = now;
-        match (message, self.state) {
+        match (message, self.receiver_state) {
             (Message::Finish, ReceiverState::Leaving { .. }) => {
-                self.state = ReceiverState::Ended;
+                self.receiver_state = ReceiverState::Ended;
                 Ok(ReceiverStep::Nothing)
             }
             (_, ReceiverState::Leaving { .. } | ReceiverState::Ended) => Ok(ReceiverStep::Nothing),
@@ -274,13 +274,14 @@ impl ReceiverSession {
                 Ok(ReceiverStep::Nothing)
             }
             (Message::Announce(announce), ReceiverState::Following) => {
-                let sent = (announce.end, announce.offset);
+                let sent_end = (announce.end, announce.offset);
                 // A late one says less than is known.
-                if self.announced.is_none_or(|latest| (latest.end, latest.offset) <= sent) {
-                    self.announced = Some(announce);
+                if self.announced_end.is_none_or(|latest| (latest.end, latest.offset) <= sent_end) {
+                    self.announced_end = Some(announce);
                     let (end, raw_bytes) =
-                        sink.map_or((Position(0), 0), |sink| (sink.end(), sink.raw_bytes()));
-                    let has_all = sent <= (end, self.pending.len() as u64) && announce.raw_bytes <= raw_bytes;
+                        sink.map_or((Position(0), 0), |sink| (sink.end_position(), sink.raw_bytes()));
+                    let has_all =
+                        sent_end <= (end, self.unit_bytes.len() as u64) && announce.raw_bytes <= raw_bytes;
                     if has_all {
                         self.missing_since = None;
                     } else {
@@ -306,17 +307,17 @@ impl ReceiverSession {
         held_tape: HeldTape,
         send: &mut dyn FnMut(&[u8]) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
-        let is_leaving = match self.state {
+        let is_leaving = match self.receiver_state {
             ReceiverState::Following => false,
             ReceiverState::Leaving { since } if now.saturating_sub(since) >= self.options.leave_wait => {
-                self.state = ReceiverState::Ended;
+                self.receiver_state = ReceiverState::Ended;
                 return Ok(false);
             }
             ReceiverState::Leaving { .. } => true,
             ReceiverState::Asking | ReceiverState::Ended => return Ok(false),
         };
         let HeldTape { committed, durable, raw_bytes } = held_tape;
-        let pending = self.pending.len() as u64;
+        let pending = self.unit_bytes.len() as u64;
         let acknowledge = Acknowledge { committed, durable, pending, raw_bytes, is_leaving };
         let is_due = self.last_acknowledge.is_none_or(|(sent, last)| {
             let waited = now.saturating_sub(sent);
@@ -350,7 +351,7 @@ impl ReceiverSession {
     }
 
     fn receive_data(&mut self, data: &Data<'_>, sink: &mut dyn UnitSink) -> Result<(), Error> {
-        let expected = (sink.end(), self.pending.len() as u64);
+        let expected = (sink.end_position(), self.unit_bytes.len() as u64);
         if (data.position, data.offset) < expected {
             self.figures.dropped_messages += 1;
             return Ok(());
@@ -361,33 +362,33 @@ impl ReceiverSession {
         }
         self.missing_since = None;
         self.received_bytes += data.frames.len() as u64;
-        self.pending.extend_from_slice(data.frames);
+        self.unit_bytes.extend_from_slice(data.frames);
         let mut unit_start = 0;
-        while let Some(header) = self.next_frame(sink.end())? {
+        while let Some(header) = self.next_frame(sink.end_position())? {
             self.scanned += header.len_bytes();
             if header.is_last() {
-                sink.append(&self.pending[unit_start..self.scanned])?;
+                sink.append(&self.unit_bytes[unit_start..self.scanned])?;
                 unit_start = self.scanned;
             }
         }
-        self.pending.drain(..unit_start);
+        self.unit_bytes.drain(..unit_start);
         self.scanned -= unit_start;
-        if self.pending.len() as u64 > UNIT_BYTES_MAX {
-            return Err(Error::LargeUnit { position: sink.end(), limit: UNIT_BYTES_MAX });
+        if self.unit_bytes.len() as u64 > UNIT_BYTES_MAX {
+            return Err(Error::LargeUnit { position: sink.end_position(), limit: UNIT_BYTES_MAX });
         }
         Ok(())
     }
 
     /// Returns the header of the next frame in `pending` that is whole.
     fn next_frame(&self, position: Position) -> Result<Option<FrameHeader>, Error> {
-        let rest = &self.pending[self.scanned..];
-        if rest.len() < LINE {
+        let unscanned_bytes = &self.unit_bytes[self.scanned..];
+        if unscanned_bytes.len() < LINE {
             return Ok(None);
         }
-        let header = FrameHeader::read(rest);
+        let header = FrameHeader::read(unscanned_bytes);
         if header.lines() == 0 || header.kind() <= KIND_PAD || header.stamp() != 0 {
             return Err(Error::BadFrames { position, reason: format!("no frame begins with {header}") });
         }
-        Ok((header.len_bytes() <= rest.len()).then_some(header))
+        Ok((header.len_bytes() <= unscanned_bytes.len()).then_some(header))
     }
 }

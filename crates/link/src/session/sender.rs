@@ -98,13 +98,14 @@ impl SenderSession {
     /// Takes a report of the receiver. Late and doubled reports change nothing.
     pub fn acknowledge(&mut self, now: Duration, acknowledge: Acknowledge) {
         self.last_heard = now;
-        let last = self.last_acknowledge.get_or_insert(acknowledge);
-        let is_newer = (acknowledge.committed, acknowledge.pending) >= (last.committed, last.pending);
-        let durable = last.durable.max(acknowledge.durable);
+        let last_sent = self.last_acknowledge.get_or_insert(acknowledge);
+        let is_newer =
+            (acknowledge.committed, acknowledge.pending) >= (last_sent.committed, last_sent.pending);
+        let durable = last_sent.durable.max(acknowledge.durable);
         if is_newer {
-            *last = acknowledge;
+            *last_sent = acknowledge;
         }
-        last.durable = durable;
+        last_sent.durable = durable;
         self.raw_acknowledged = self.raw_acknowledged.max(acknowledge.raw_bytes);
     }
 
@@ -112,7 +113,7 @@ impl SenderSession {
     pub fn has_room(&self) -> bool {
         self.is_welcomed
             && self.queue_start == self.queue.len()
-            && self.unacknowledged() < self.options.window_bytes
+            && self.unacknowledged_bytes() < self.options.window_bytes
     }
 
     /// Takes the frames that follow on the tape; the first one is at `position`. `raw_needed` bytes of the raw log come before them.
@@ -129,8 +130,8 @@ impl SenderSession {
             let unstamped = FrameHeader::new_unstamped(header.kind(), header.flags(), header.lines());
             unstamped.write(&mut self.queue[offset..]);
             if header.is_last() {
-                let end = offset + frame.len();
-                self.unit_ends.push_back((end, position.plus(end as u64)));
+                let frame_end = offset + frame.len();
+                self.unit_ends.push_back((frame_end, position.plus(frame_end as u64)));
             }
         }
         if self.unit_ends.is_empty() && self.offset + self.queue.len() as u64 > super::UNIT_BYTES_MAX {
@@ -177,20 +178,21 @@ impl SenderSession {
     ) -> Result<bool, Error> {
         let mut has_sent = false;
         if !self.is_welcomed {
-            if !self.send(now, &Message::Welcome(self.welcome), send)? {
+            if !self.send_message(now, &Message::Welcome(self.welcome), send)? {
                 return Ok(false);
             }
             (self.is_welcomed, has_sent) = (true, true);
         }
-        while self.raw_start < self.raw_queue.len() && self.unacknowledged() < self.options.window_bytes {
+        while self.raw_start < self.raw_queue.len() && self.unacknowledged_bytes() < self.options.window_bytes
+        {
             let length =
                 (self.raw_queue.len() - self.raw_start).min(self.options.data_bytes - RAW_HEAD_BYTES);
             let mut scratch = std::mem::take(&mut self.scratch);
             let bytes = &self.raw_queue[self.raw_start..self.raw_start + length];
             Message::Raw(Raw { offset: self.raw_sent, bytes }).encode(self.id, &mut scratch);
-            let sent = send(&scratch);
+            let was_sent = send(&scratch);
             self.scratch = scratch;
-            if !sent? {
+            if !was_sent? {
                 return Ok(has_sent);
             }
             self.raw_start += length;
@@ -199,7 +201,7 @@ impl SenderSession {
         }
         while self.raw_sent >= self.raw_needed
             && self.queue_start < self.queue.len()
-            && self.unacknowledged() < self.options.window_bytes
+            && self.unacknowledged_bytes() < self.options.window_bytes
         {
             let length = self.next_length();
             let mut scratch = std::mem::take(&mut self.scratch);
@@ -207,12 +209,12 @@ impl SenderSession {
             let (position, offset, raw_bytes) = (self.position, self.offset, self.raw_needed);
             let data = Data { position, offset, raw_bytes, frames: bytes };
             Message::Data(data).encode(self.id, &mut scratch);
-            let sent = send(&scratch);
+            let was_sent = send(&scratch);
             self.scratch = scratch;
-            if !sent? {
+            if !was_sent? {
                 return Ok(has_sent);
             }
-            self.advance(length);
+            self.advance_position(length);
             (self.last_sent, has_sent) = (now, true);
         }
         let is_idle = now.saturating_sub(self.last_sent) >= self.options.alive_interval;
@@ -220,14 +222,14 @@ impl SenderSession {
             let (end, offset, raw_bytes) = (self.position, self.offset, self.raw_sent);
             let announce =
                 Announce { end, offset, raw_bytes, is_closed: self.is_closed && self.is_drained() };
-            let is_sent = self.send(now, &Message::Announce(announce), send)?;
+            let is_sent = self.send_message(now, &Message::Announce(announce), send)?;
             self.is_announce_due &= !is_sent;
             has_sent |= is_sent;
         }
         Ok(has_sent)
     }
 
-    fn send(
+    fn send_message(
         &mut self,
         now: Duration,
         message: &Message<'_>,
@@ -244,11 +246,11 @@ impl SenderSession {
     /// Bytes of the next data message: whole units if one fits, else a part of a unit.
     fn next_length(&self) -> usize {
         let limit = self.queue.len().min(self.queue_start + self.options.data_bytes);
-        let end = self.unit_ends.iter().map(|(end, _)| *end).take_while(|end| *end <= limit).last();
-        end.unwrap_or(limit) - self.queue_start
+        let unit_end = self.unit_ends.iter().map(|(end, _)| *end).take_while(|end| *end <= limit).last();
+        unit_end.unwrap_or(limit) - self.queue_start
     }
 
-    fn advance(&mut self, length: usize) {
+    fn advance_position(&mut self, length: usize) {
         self.queue_start += length;
         self.offset += length as u64;
         while let Some((end, position)) = self.unit_ends.front().copied()
@@ -264,7 +266,7 @@ impl SenderSession {
     }
 
     /// Bytes that were sent and not acknowledged, those of the raw log included. Pads of segments count as well.
-    fn unacknowledged(&self) -> u64 {
+    fn unacknowledged_bytes(&self) -> u64 {
         let raw = self.raw_sent.saturating_sub(self.raw_acknowledged);
         let acknowledged_end =
             self.last_acknowledge.map_or(self.welcome.position.0, |last| last.committed.0 + last.pending);

@@ -43,7 +43,7 @@ pub struct AeronTransport {
     address: SocketAddr,
     stream_out: i32,
     /// The last error that Aeron has reported outside a call.
-    reported: Arc<Mutex<Option<String>>>,
+    reported_error: Arc<Mutex<Option<String>>>,
 }
 
 enum Publication {
@@ -74,22 +74,22 @@ impl AeronTransport {
     pub fn open(end: LinkEnd, address: SocketAddr) -> Result<Self, Error> {
         let directory = DriverDirectory::create()?;
         let path = directory.path().join("driver").display().to_string().into_c_string();
-        let driver = start_driver(&path).map_err(failed("start the media driver"))?;
+        let driver = start_driver(&path).map_err(aeron_error("start the media driver"))?;
         let reported = Arc::new(Mutex::new(None));
-        let client = start_client(&path, reported.clone()).map_err(failed("start the client"))?;
+        let client = start_client(&path, reported.clone()).map_err(aeron_error("start the client"))?;
         let (stream_in, stream_out) = match end {
             LinkEnd::Sender => (STREAM_TO_SENDER, STREAM_TO_RECEIVER),
             LinkEnd::Receiver => (STREAM_TO_RECEIVER, STREAM_TO_SENDER),
         };
         let subscription = subscribe(&client, address, stream_in, &reported)?;
         let resolved = subscription.resolved_endpoint_as_string(ENDPOINT_BYTES_MAX);
-        let resolved = resolved.map_err(failed("ask for the address"))?;
+        let resolved = resolved.map_err(aeron_error("ask for the address"))?;
         let address = resolved.parse().map_err(|_| Error::Aeron {
             doing: "ask for the address".to_owned(),
             reason: format!("`{resolved}` is no address"),
         })?;
         let assembler =
-            AeronFragmentClosureAssembler::new().map_err(failed("make an assembler of fragments"))?;
+            AeronFragmentClosureAssembler::new().map_err(aeron_error("make an assembler of fragments"))?;
         Ok(Self {
             publications: BTreeMap::new(),
             subscription,
@@ -99,16 +99,16 @@ impl AeronTransport {
             _directory: directory,
             address,
             stream_out,
-            reported,
+            reported_error: reported,
         })
     }
 
     /// Returns the open publication to an address. `None` if the driver is not ready with it.
     fn publication(&mut self, to: SocketAddr) -> Result<Option<&AeronExclusivePublication>, Error> {
         if !self.publications.contains_key(&to) {
-            let channel = format!("{}|term-length={TERM_BYTES}", channel(to)).into_c_string();
+            let channel = format!("{}|term-length={TERM_BYTES}", channel_uri(to)).into_c_string();
             let requested = self.client.async_add_exclusive_publication(&channel, self.stream_out);
-            let requested = requested.map_err(failed(format!("publish to {to}")))?;
+            let requested = requested.map_err(aeron_error(format!("publish to {to}")))?;
             self.publications.insert(to, Publication::Requested(requested));
         }
         let publication = self.publications.get_mut(&to).expect("inserted above");
@@ -118,7 +118,7 @@ impl AeronTransport {
                 Ok(Some(open)) => *publication = Publication::Open(open),
                 Err(error) => {
                     self.publications.remove(&to);
-                    return Err(failed(format!("publish to {to}"))(error));
+                    return Err(aeron_error(format!("publish to {to}"))(error));
                 }
             }
         }
@@ -130,7 +130,7 @@ impl AeronTransport {
 
     fn check_reported(&self) -> Result<(), Error> {
         // A thread that has panicked left the text whole.
-        match self.reported.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        match self.reported_error.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(reason) => Err(Error::Aeron { doing: "run the client".to_owned(), reason }),
             None => Ok(()),
         }
@@ -156,15 +156,15 @@ impl Transport for AeronTransport {
                 self.forget(to);
                 Ok(false)
             }
-            Err(error) => Err(failed(format!("send to {to}"))(error)),
+            Err(error) => Err(aeron_error(format!("send to {to}"))(error)),
         }
     }
 
     fn receive(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<usize, Error> {
         self.check_reported()?;
-        let mut inbox = Inbox { each, count: 0 };
+        let mut inbox = Inbox { message_handler: each, count: 0 };
         let polled = self.assembler.poll(&self.subscription, &mut inbox, Inbox::deliver_message, FRAGMENTS);
-        polled.map_err(failed("receive"))?;
+        polled.map_err(aeron_error("receive"))?;
         Ok(inbox.count)
     }
 
@@ -182,13 +182,13 @@ impl std::fmt::Debug for AeronTransport {
 
 /// The taker of whole messages in a call of [`Transport::receive`].
 struct Inbox<'a> {
-    each: &'a mut dyn FnMut(&[u8]),
+    message_handler: &'a mut dyn FnMut(&[u8]),
     count: usize,
 }
 
 impl Inbox<'_> {
     fn deliver_message(&mut self, message: &[u8], _: AeronHeader) {
-        (self.each)(message);
+        (self.message_handler)(message);
         self.count += 1;
     }
 }
@@ -196,11 +196,11 @@ impl Inbox<'_> {
 /// The longest text of an address that Aeron returns.
 const ENDPOINT_BYTES_MAX: usize = 128;
 
-fn channel(address: SocketAddr) -> String {
+fn channel_uri(address: SocketAddr) -> String {
     format!("aeron:udp?endpoint={address}")
 }
 
-fn failed<E: Display>(doing: impl Into<String>) -> impl FnOnce(E) -> Error {
+fn aeron_error<E: Display>(doing: impl Into<String>) -> impl FnOnce(E) -> Error {
     let doing = doing.into();
     move |error| Error::Aeron { doing, reason: aeron_reason(&error.to_string()) }
 }
@@ -244,15 +244,15 @@ fn subscribe(
 ) -> Result<AeronSubscription, Error> {
     let doing = || format!("listen at {address}");
     let requested = client.async_add_subscription(
-        &channel(address).into_c_string(),
+        &channel_uri(address).into_c_string(),
         stream,
         Handlers::NONE,
         Handlers::NONE,
     );
-    let requested = requested.map_err(failed(doing()))?;
+    let requested = requested.map_err(aeron_error(doing()))?;
     let since = Instant::now();
     while since.elapsed() < OPEN_WAIT {
-        if let Some(subscription) = requested.poll().map_err(failed(doing()))? {
+        if let Some(subscription) = requested.poll().map_err(aeron_error(doing()))? {
             return Ok(subscription);
         }
         if let Some(reason) = reported.lock().unwrap_or_else(PoisonError::into_inner).take() {

@@ -17,7 +17,7 @@ use crate::error::Error;
 /// The directory of a driver, removed when it is dropped.
 #[derive(Debug)]
 pub(super) struct DriverDirectory {
-    path: PathBuf,
+    directory_path: PathBuf,
     /// Locked for as long as the directory is in use.
     _lock: File,
 }
@@ -38,7 +38,7 @@ impl DriverDirectory {
 
     /// Returns its path.
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        &self.directory_path
     }
 
     fn create_in(parent: &Path) -> Result<Self, Error> {
@@ -49,7 +49,7 @@ impl DriverDirectory {
                 Ok(()) => {
                     let lock = lock_directory(&path)
                         .map_err(|source| Error::Io { doing: format!("lock {}", path.display()), source })?;
-                    return Ok(Self { path, _lock: lock });
+                    return Ok(Self { directory_path: path, _lock: lock });
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(source) => return Err(Error::Io { doing: format!("make {}", path.display()), source }),
@@ -62,7 +62,7 @@ impl DriverDirectory {
 impl Drop for DriverDirectory {
     fn drop(&mut self) {
         // What stays is removed by the next process.
-        _ = fs::remove_dir_all(&self.path);
+        _ = fs::remove_dir_all(&self.directory_path);
     }
 }
 
@@ -80,9 +80,9 @@ fn remove_unused(parent: &Path) {
             continue;
         }
         let is_old = |made: SystemTime| made.elapsed().is_ok_and(|age| age >= DIRECTORY_AGE_MIN);
-        let made = entry.metadata().and_then(|metadata| metadata.modified());
+        let modified_at = entry.metadata().and_then(|metadata| metadata.modified());
         let lock = File::open(path.join(LOCK_NAME));
-        if made.is_ok_and(is_old) && lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+        if modified_at.is_ok_and(is_old) && lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
             _ = fs::remove_dir_all(&path);
         }
     }

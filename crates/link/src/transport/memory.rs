@@ -30,12 +30,12 @@ pub struct MemoryNetwork(Rc<RefCell<NetworkState>>);
 
 #[derive(Debug)]
 struct NetworkState {
-    faults: NetworkFaults,
+    network_faults: NetworkFaults,
     random: u64,
     now: Duration,
     /// Messages under way, by the time of their arrival and the order in which they were sent.
     messages: BTreeMap<(Duration, u64), (SocketAddr, Vec<u8>)>,
-    sent: u64,
+    sent_messages: u64,
     message_bytes_max: usize,
 }
 
@@ -49,11 +49,11 @@ impl MemoryNetwork {
     /// Makes a network that carries messages of up to `message_bytes_max` bytes.
     pub fn new(seed: u64, faults: NetworkFaults, message_bytes_max: usize) -> Self {
         Self(Rc::new(RefCell::new(NetworkState {
-            faults,
+            network_faults: faults,
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             now: Duration::ZERO,
             messages: BTreeMap::new(),
-            sent: 0,
+            sent_messages: 0,
             message_bytes_max,
         })))
     }
@@ -70,7 +70,7 @@ impl MemoryNetwork {
 
     /// Sets the faults of messages that are sent from now on.
     pub fn set_faults(&self, faults: NetworkFaults) {
-        self.0.borrow_mut().faults = faults;
+        self.0.borrow_mut().network_faults = faults;
     }
 
     /// Puts a message of a stranger on its way.
@@ -98,7 +98,7 @@ impl Transport for MemoryTransport {
     fn send(&mut self, to: SocketAddr, message: &[u8]) -> Result<bool, Error> {
         let mut network = self.network.borrow_mut();
         assert!(message.len() <= network.message_bytes_max, "a message of {} bytes", message.len());
-        let faults = network.faults;
+        let faults = network.network_faults;
         if network.happens(faults.refused) {
             return Ok(false);
         }
@@ -124,15 +124,15 @@ impl Transport for MemoryTransport {
 impl NetworkState {
     fn queue_message(&mut self, to: SocketAddr, message: &[u8]) {
         let mut message = message.to_vec();
-        let faults = self.faults;
+        let faults = self.network_faults;
         if self.happens(faults.flipped) {
             let bit = self.next(message.len() as u64 * 8);
             message[bit as usize / 8] ^= 1 << (bit % 8);
         }
         let more = if self.happens(faults.delayed) { self.next(DELAY_MORE_US) } else { 0 };
         let arrival = self.now + DELAY + Duration::from_micros(more);
-        self.sent += 1;
-        self.messages.insert((arrival, self.sent), (to, message));
+        self.sent_messages += 1;
+        self.messages.insert((arrival, self.sent_messages), (to, message));
     }
 
     fn take_arrived(&mut self, address: SocketAddr) -> Vec<Vec<u8>> {

@@ -17,13 +17,13 @@ impl Books {
         let Some(depth) = level.depth else {
             let (action, side) = (book_action(level.action), Some(level.side));
             let change = LevelChange { action, side, px, qty: Some(qty), orders, depth: None };
-            return self.apply(instrument, &change);
+            return self.apply_level(instrument, &change);
         };
         let packed_level = PackedLevel { side: level.side, depth, exponent: qty.1 };
         match level.action {
-            UpdateAction::Add => self.add(instrument, packed_level, px, qty.0, orders),
-            UpdateAction::Change => self.change(instrument, packed_level, px, qty.0, orders),
-            UpdateAction::Delete => self.delete(instrument, packed_level),
+            UpdateAction::Add => self.add_level(instrument, packed_level, px, qty.0, orders),
+            UpdateAction::Change => self.change_level(instrument, packed_level, px, qty.0, orders),
+            UpdateAction::Delete => self.delete_level(instrument, packed_level),
         }
     }
 
@@ -31,7 +31,7 @@ impl Books {
     // time.
 
     #[inline(never)]
-    fn add(
+    fn add_level(
         &mut self,
         instrument: InstrumentId,
         packed_level: PackedLevel,
@@ -44,18 +44,18 @@ impl Books {
             self.books.get_mut(instrument.index()).filter(|one| one.subscription == SubscriptionMatch::Yes);
         let outcome = one.and_then(|one| {
             let is_sorted =
-                one.book.add(packed_level.side, packed_level.depth.into(), rung, one.levels_max)?;
-            one.touch(instrument, is_sorted, &mut self.touched);
+                one.book.add_level(packed_level.side, packed_level.depth.into(), rung, one.levels_max)?;
+            one.note_change(instrument, is_sorted, &mut self.touched_instruments);
             Some(())
         });
         match outcome {
             Some(()) => self.note_change(instrument, packed_level, UpdateAction::Add, rung),
-            None => self.apply(instrument, &packed_level.change(LevelAction::Add, rung)),
+            None => self.apply_level(instrument, &packed_level.to_change(LevelAction::Add, rung)),
         }
     }
 
     #[inline(never)]
-    fn change(
+    fn change_level(
         &mut self,
         instrument: InstrumentId,
         packed_level: PackedLevel,
@@ -67,30 +67,30 @@ impl Books {
         let one =
             self.books.get_mut(instrument.index()).filter(|one| one.subscription == SubscriptionMatch::Yes);
         let outcome = one.and_then(|one| {
-            let is_sorted = one.book.change(packed_level.side, packed_level.depth.into(), rung)?;
-            one.touch(instrument, is_sorted, &mut self.touched);
+            let is_sorted = one.book.change_level(packed_level.side, packed_level.depth.into(), rung)?;
+            one.note_change(instrument, is_sorted, &mut self.touched_instruments);
             Some(())
         });
         match outcome {
             Some(()) => self.note_change(instrument, packed_level, UpdateAction::Change, rung),
-            None => self.apply(instrument, &packed_level.change(LevelAction::Change, rung)),
+            None => self.apply_level(instrument, &packed_level.to_change(LevelAction::Change, rung)),
         }
     }
 
     #[inline(never)]
-    fn delete(&mut self, instrument: InstrumentId, packed_level: PackedLevel) {
+    fn delete_level(&mut self, instrument: InstrumentId, packed_level: PackedLevel) {
         let one =
             self.books.get_mut(instrument.index()).filter(|one| one.subscription == SubscriptionMatch::Yes);
         let removed_level = one.and_then(|one| {
             let rung = one.book.remove(packed_level.side, packed_level.depth.into())?;
-            one.touch(instrument, true, &mut self.touched);
+            one.note_change(instrument, true, &mut self.touched_instruments);
             Some(rung)
         });
         match removed_level {
             Some(rung) => self.note_change(instrument, packed_level, UpdateAction::Delete, rung),
             None => {
                 let rung = StoredLevel { px: i64::MAX, qty: (0, 0), orders: u32::MAX };
-                self.apply(instrument, &packed_level.change(LevelAction::Delete, rung));
+                self.apply_level(instrument, &packed_level.to_change(LevelAction::Delete, rung));
             }
         }
     }
@@ -111,19 +111,19 @@ impl Books {
 
     /// Applies a level of any kind.
     #[inline(never)]
-    fn apply(&mut self, instrument: InstrumentId, change: &LevelChange) {
+    fn apply_level(&mut self, instrument: InstrumentId, change: &LevelChange) {
         let Some(one) = self.books.get_mut(instrument.index()) else { return };
         if one.subscription == SubscriptionMatch::No {
             one.broken = true;
             self.counters.passed_over += 1;
             return;
         }
-        one.stale = false;
+        one.is_stale = false;
         let outcome = one.book.apply(change, one.levels_max);
         self.counters.levels += 1;
-        if !one.touched {
-            one.touched = true;
-            self.touched.push(instrument);
+        if !one.is_touched {
+            one.is_touched = true;
+            self.touched_instruments.push(instrument);
         }
         if outcome.depth > 0 && one.subscription == SubscriptionMatch::Yes {
             self.changes.push(ChangedLevel {
@@ -166,7 +166,7 @@ struct PackedLevel {
 }
 
 impl PackedLevel {
-    fn change(self, action: LevelAction, rung: StoredLevel) -> LevelChange {
+    fn to_change(self, action: LevelAction, rung: StoredLevel) -> LevelChange {
         LevelChange {
             action,
             side: Some(self.side),

@@ -1,7 +1,7 @@
 //! The venue's codes and their meanings.
 
 use super::config::ChannelsConfig;
-use super::config_refusal::{ConfigResult, refuse};
+use super::config_refusal::{ConfigResult, refuse_config};
 use super::market_event::TradingPhase;
 use std::collections::BTreeMap;
 
@@ -57,25 +57,36 @@ pub(super) fn codes(text: &ChannelsConfig) -> ConfigResult<VenueCodes> {
     let flag = BTreeMap::from([("1".to_owned(), "yes".to_owned())]);
     let deleted = Some(text.deleted.clone().unwrap_or(flag));
     Ok(VenueCodes {
-        action: table("action", text.action.as_ref(), &ACTIONS)?,
-        r#type: table("type", text.r#type.as_ref(), &TYPES)?,
-        aggressor: table("aggressor", text.aggressor.as_ref(), &SIDES)?,
-        deleted: table("deleted", deleted.as_ref(), &["yes", "no"])?,
-        product_state: table("product_state", text.product_state.as_ref(), &TradingPhase::WORDS)?,
-        instrument_state: table("instrument_state", text.instrument_state.as_ref(), &TradingPhase::WORDS)?,
+        action: code_table("action", text.action.as_ref(), &ACTIONS)?,
+        r#type: code_table("type", text.r#type.as_ref(), &TYPES)?,
+        aggressor: code_table("aggressor", text.aggressor.as_ref(), &SIDES)?,
+        deleted: code_table("deleted", deleted.as_ref(), &["yes", "no"])?,
+        product_state: code_table("product_state", text.product_state.as_ref(), &TradingPhase::WORDS)?,
+        instrument_state: code_table(
+            "instrument_state",
+            text.instrument_state.as_ref(),
+            &TradingPhase::WORDS,
+        )?,
     })
 }
 
 /// Makes a table of codes whose meanings are the given words.
-fn table(name: &str, text: Option<&BTreeMap<String, String>>, words: &[&str]) -> ConfigResult<CodeMeanings> {
+fn code_table(
+    name: &str,
+    text: Option<&BTreeMap<String, String>>,
+    words: &[&str],
+) -> ConfigResult<CodeMeanings> {
     let mut table = CodeMeanings { numbers: [NOTHING; 256], letters: [NOTHING; 256] };
     for (code, word) in text.into_iter().flatten() {
         let Some(meaning) = words.iter().position(|w| w == word) else {
-            return refuse(&[name, code], format!("{name}.{code}: no `{word}`; one of {}", words.join(", ")));
+            return refuse_config(
+                &[name, code],
+                format!("{name}.{code}: no `{word}`; one of {}", words.join(", ")),
+            );
         };
         let (number, letter) = (code.parse::<u8>(), code.as_bytes());
         if number.is_err() && letter.len() != 1 {
-            return refuse(
+            return refuse_config(
                 &[name, code],
                 format!("{name}.{code}: a code is a number up to 255, or a letter"),
             );

@@ -20,6 +20,6 @@ impl ConfigRefusal {
 /// The result of reading a table, or the error in it.
 pub type ConfigResult<T> = Result<T, ConfigRefusal>;
 
-pub(super) fn refuse<T>(key_path: &[&str], reason: impl Into<String>) -> ConfigResult<T> {
+pub(super) fn refuse_config<T>(key_path: &[&str], reason: impl Into<String>) -> ConfigResult<T> {
     Err(ConfigRefusal { key_path: key_path.iter().map(|p| (*p).to_owned()).collect(), reason: reason.into() })
 }

@@ -65,7 +65,7 @@ impl ConfigSummary {
 
     fn add_channels(&mut self, config: &HandlerConfig) {
         for (n, channel) in config.channels.iter().enumerate() {
-            let set = &config.sets[usize::from(channel.set)];
+            let set = &config.sets[usize::from(channel.template_set)];
             let of_line = |line| {
                 let channel_lines =
                     config.addresses.iter().map(|(_, channel, line)| (channel.index(), *line));
@@ -75,9 +75,9 @@ impl ConfigSummary {
                 name: channel.name.clone(),
                 role: channel.role.word(),
                 addresses: [0, 1].map(of_line),
-                templates: set.kinds.len(),
+                templates: set.kind_by_template.len(),
                 used: set
-                    .kinds
+                    .kind_by_template
                     .iter()
                     .zip(&set.headers)
                     .filter(|(k, header)| k.is_some() || **header)
@@ -85,7 +85,8 @@ impl ConfigSummary {
             });
         }
         for set in &config.sets {
-            let unused = set.kinds.iter().zip(&set.headers).map(|(kind, header)| kind.is_none() && !header);
+            let unused =
+                set.kind_by_template.iter().zip(&set.headers).map(|(kind, header)| kind.is_none() && !header);
             let names = set.templates.list().iter().map(|template| &template.name.local);
             self.passed_over
                 .extend(names.zip(unused).filter(|(_, unused)| *unused).map(|(name, _)| name.clone()));

@@ -44,9 +44,9 @@ pub(super) struct PacketContext {
     pub ts_recv: i64,
     pub position: u64,
     /// The sender's clock.
-    pub sent: Option<i64>,
+    pub sent_ns: Option<i64>,
     /// The packet has the reset flag: numbers restart.
-    pub reset: bool,
+    pub has_reset: bool,
 }
 
 /// A step's surroundings, but for the tables.
@@ -54,7 +54,7 @@ pub(super) struct PacketContext {
 pub(super) struct MessageContext<'o> {
     pub packet: &'o PacketContext,
     /// The pair of channels, and whether the channel's messages are numbered by product.
-    pub pair: u16,
+    pub channel_pair: u16,
     pub incremental: bool,
     pub snapshot: bool,
     pub sequence: Option<u64>,
@@ -66,10 +66,10 @@ pub(super) struct MessageContext<'o> {
 impl<'o> MessageContext<'o> {
     /// Makes the context of a packet, without a message.
     pub fn from_packet(packet: &'o PacketContext) -> Self {
-        let ts = packet.sent.unwrap_or(packet.ts_recv);
+        let ts = packet.sent_ns.unwrap_or(packet.ts_recv);
         Self {
             packet,
-            pair: 0,
+            channel_pair: 0,
             incremental: false,
             snapshot: false,
             sequence: None,

@@ -29,7 +29,7 @@ pub(super) struct MessageProcessor {
     pub config: Arc<HandlerConfig>,
     pub tables: ReferenceTables,
     pub products: ProductRecoveryTable,
-    pub ids: LongIdTable,
+    pub long_ids: LongIdTable,
     by_id: IdTable,
     instruments: IdTable,
     later_levels: Vec<WaitingLevel>,
@@ -43,11 +43,11 @@ impl MessageProcessor {
             tables: ReferenceTables { channels: channels.collect(), ..ReferenceTables::default() },
             products: ProductRecoveryTable::new(
                 config.recovery,
-                config.window,
+                config.arbitration_window,
                 config.pairs.clone(),
                 config.depth_source,
             ),
-            ids: LongIdTable::default(),
+            long_ids: LongIdTable::default(),
             by_id: IdTable::default(),
             instruments: IdTable::default(),
             later_levels: Vec::new(),
@@ -76,19 +76,19 @@ impl MessageProcessor {
         payload: &[u8],
         out: &mut impl MarketEventSink,
     ) {
-        self.products.counters.unknown += batch.unknown;
+        self.products.counters.unknown += batch.unknown_values;
         let channel = &self.config.channels[packet_context.channel.index()];
-        let (pair, incremental) = (channel.pair, channel.role == ChannelRole::Incremental);
-        let sent = packet_context.sent.unwrap_or(packet_context.ts_recv);
+        let (pair, incremental) = (channel.channel_pair, channel.role == ChannelRole::Incremental);
+        let sent_ns = packet_context.sent_ns.unwrap_or(packet_context.ts_recv);
         for message in &batch.messages {
-            let ts = if message.time == NO_TIME { sent } else { message.time };
+            let ts = if message.time_ns == NO_TIME { sent_ns } else { message.time_ns };
             let snapshot = message.kind == Some(MessageKind::Snapshot);
             let context = MessageContext {
                 packet: packet_context,
-                pair,
+                channel_pair: pair,
                 incremental,
                 snapshot,
-                sequence: as_option(if snapshot { message.last } else { message.sequence }),
+                sequence: as_option(if snapshot { message.last_number } else { message.sequence }),
                 ts,
                 offset: message.offset,
                 length: message.length,
@@ -96,15 +96,15 @@ impl MessageProcessor {
             let outcome = match self.message(message, batch, &context, out) {
                 Ok(outcome) => outcome,
                 Err(bad) => {
-                    self.refuse(message, bad, &context, payload, out);
+                    self.refuse_message(message, bad, &context, payload, out);
                     // Its changes of the books are missing.
                     if let Some(MessageKind::Depth | MessageKind::Reset) = message.kind
-                        && let Ok(product) = self.product(message, out, &context)
+                        && let Ok(product) = self.product_of(message, out, &context)
                     {
                         match context.sequence {
                             Some(sequence) => {
                                 self.products.list[product.index()].explained = Some(sequence);
-                                self.gap(
+                                self.apply_gap(
                                     product,
                                     SequenceRange { first: sequence, last: sequence },
                                     &context,
@@ -122,7 +122,7 @@ impl MessageProcessor {
     }
 
     #[cold]
-    fn refuse(
+    fn refuse_message(
         &mut self,
         message: &MessageFields,
         bad: MarketMessageFault,
@@ -130,7 +130,8 @@ impl MessageProcessor {
         payload: &[u8],
         out: &mut impl MarketEventSink,
     ) {
-        let set = &self.config.sets[usize::from(self.config.channels[context.packet.channel.index()].set)];
+        let set =
+            &self.config.sets[usize::from(self.config.channels[context.packet.channel.index()].template_set)];
         let template = &set.templates.list()[message.template as usize].name.local;
         let detail = format!("{} of template {template}, message at byte {}", bad.tag, message.offset);
         let raw = &payload[message.offset as usize..][..message.length as usize];
@@ -149,10 +150,10 @@ impl MessageProcessor {
         let Some(kind) = message.kind.filter(|kind| *kind != MessageKind::Ignore) else {
             return Ok(MessageOutcome::Ignored);
         };
-        let product = self.product(message, out, context)?;
+        let product = self.product_of(message, out, context)?;
         match kind {
-            MessageKind::Snapshot => return self.snapshot(product, message, batch, context, out),
-            MessageKind::Beacon => return self.beacon(product, message, context, out),
+            MessageKind::Snapshot => return self.apply_snapshot(product, message, batch, context, out),
+            MessageKind::Beacon => return self.apply_beacon(product, message, context, out),
             _ => {}
         }
         if let Some(sequence) = context.sequence
@@ -165,10 +166,10 @@ impl MessageProcessor {
                 return Ok(MessageOutcome::Duplicate);
             }
             self.products.note_stream(product, context.packet);
-        } else if context.incremental && self.products.list[product.index()].next.is_none() {
+        } else if context.incremental && self.products.list[product.index()].next_number.is_none() {
             self.products.note_stream(product, context.packet);
         }
-        match (message.bad, kind) {
+        match (message.message_fault, kind) {
             (Some(bad), _) => Err(bad),
             (None, MessageKind::Depth) => self.entries(product, batch.entries_of(message), context, out),
             (None, _) => self.no_depth(product, message, batch, context, out),
@@ -194,8 +195,8 @@ impl MessageProcessor {
         }
         match sequence_outcome {
             SequenceOutcome::Next | SequenceOutcome::Old | SequenceOutcome::InSnapshot => {}
-            SequenceOutcome::Missing(missing) => self.gap(product, missing, context, out),
-            SequenceOutcome::Begins => self.begins(product, context, out),
+            SequenceOutcome::Missing(missing) => self.apply_gap(product, missing, context, out),
+            SequenceOutcome::Begins => self.begin_product(product, context, out),
         }
         true
     }
@@ -224,7 +225,7 @@ impl MessageProcessor {
         match kind {
             MessageKind::ProductState => {
                 let state_sequence = context.sequence.unwrap_or(0);
-                self.products.list[product.index()].state = (message.product_state, state_sequence);
+                self.products.list[product.index()].product_state = (message.product_state, state_sequence);
                 self.state(product, None, message.product_state, context, out);
                 Ok(MessageOutcome::Used)
             }
@@ -291,21 +292,25 @@ impl MessageProcessor {
             let id = self.instrument(first.instrument, product, context, out)?;
             let (tables, counters) = (&self.tables, &mut self.products.counters);
             let instrument = &mut self.products.instruments[id.index()];
-            if !instrument.live || context.sequence.is_some_and(|sequence| sequence <= instrument.has) {
+            if !instrument.is_live
+                || context.sequence.is_some_and(|sequence| sequence <= instrument.last_in_book)
+            {
                 match first.entry_type {
-                    EntryType::Trade => trade(id, first, &context.event_context(tables, first.time), out),
-                    _ => waits |= self.level(id, first, context, out),
+                    EntryType::Trade => {
+                        trade_event(id, first, &context.event_context(tables, first.time_ns), out)
+                    }
+                    _ => waits |= self.apply_level(id, first, context, out),
                 }
                 left = rest;
                 continue;
             }
-            let fits = loop {
+            let levels_fit = loop {
                 let [entry, rest @ ..] = left else { break true };
                 if entry.instrument != first.instrument {
                     break true;
                 }
                 left = rest;
-                let event_context = context.event_context(tables, entry.time);
+                let event_context = context.event_context(tables, entry.time_ns);
                 let update = |side, action| levels::level_update(id, side, action, entry);
                 if let Some((side, action)) = levels::apply_plain(instrument, entry) {
                     // Each by itself, so that the sink need not check which it is.
@@ -319,20 +324,21 @@ impl MessageProcessor {
                         }
                     }
                 } else if entry.entry_type == EntryType::Trade {
-                    trade(id, entry, &context.event_context(tables, entry.time), out);
+                    trade_event(id, entry, &context.event_context(tables, entry.time_ns), out);
                 } else {
-                    let fits = levels::apply_any(id, instrument, entry, counters, &mut |step| match step {
-                        MarketEvent::Level(level) => {
-                            out.emit_level(&context.event_context(tables, entry.time), &level)
-                        }
-                        step => out.emit(&context.event_context(tables, entry.time), step),
-                    });
-                    if !fits {
+                    let level_fits =
+                        levels::apply_any(id, instrument, entry, counters, &mut |step| match step {
+                            MarketEvent::Level(level) => {
+                                out.emit_level(&context.event_context(tables, entry.time_ns), &level)
+                            }
+                            step => out.emit(&context.event_context(tables, entry.time_ns), step),
+                        });
+                    if !level_fits {
                         break false;
                     }
                 }
             };
-            if !fits {
+            if !levels_fit {
                 self.mark_stale(id, context, out);
             }
         }
@@ -340,7 +346,7 @@ impl MessageProcessor {
     }
 
     /// Applies an entry of a level or of an empty book, or holds it for a snapshot. Returns whether it waits.
-    fn level(
+    fn apply_level(
         &mut self,
         id: InstrumentId,
         entry: &EntryFields,
@@ -348,29 +354,29 @@ impl MessageProcessor {
         out: &mut impl MarketEventSink,
     ) -> bool {
         let instrument = &mut self.products.instruments[id.index()];
-        if instrument.live {
-            if context.sequence.is_none_or(|sequence| sequence > instrument.has) {
+        if instrument.is_live {
+            if context.sequence.is_none_or(|sequence| sequence > instrument.last_in_book) {
                 let (tables, counters) = (&self.tables, &mut self.products.counters);
-                let fits = levels::apply(id, instrument, entry, counters, |step| {
-                    out.emit(&context.event_context(tables, entry.time), step);
+                let level_fits = levels::apply_entry(id, instrument, entry, counters, |step| {
+                    out.emit(&context.event_context(tables, entry.time_ns), step);
                 });
-                if !fits {
+                if !level_fits {
                     self.mark_stale(id, context, out);
                 }
             }
             return false;
         }
         let (sequence, product) = (context.sequence.unwrap_or(0), instrument.product);
-        let time = if entry.time == NO_TIME { context.ts } else { entry.time };
+        let time = if entry.time_ns == NO_TIME { context.ts } else { entry.time_ns };
         if self.products.hold_level(id, *entry, sequence, time) {
-            out.emit(&context.event_context(&self.tables, entry.time), MarketEvent::NoRoom { product });
+            out.emit(&context.event_context(&self.tables, entry.time_ns), MarketEvent::NoRoom { product });
         }
         true
     }
 
     #[cold]
     #[inline(never)]
-    fn snapshot(
+    fn apply_snapshot(
         &mut self,
         product: ProductId,
         message: &MessageFields,
@@ -378,21 +384,26 @@ impl MessageProcessor {
         context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> Result<MessageOutcome, MarketMessageFault> {
-        if let Some(bad) = message.bad {
-            return Err(bad);
+        if let Some(message_fault) = message.message_fault {
+            return Err(message_fault);
         }
         self.products.list[product.index()].note_snapshot_origin(context.packet.origin);
         let id = self.instrument(message.instrument, product, context, out)?;
         // One without a number is from before the first message.
-        let last = as_option(message.last).unwrap_or(0);
-        if !self.products.accepts_snapshot(id, last, context.packet) {
+        let last_number = as_option(message.last_number).unwrap_or(0);
+        if !self.products.accepts_snapshot(id, last_number, context.packet) {
             self.emit_if_whole(product, context, out);
             return Ok(MessageOutcome::Ignored);
         }
-        self.snapshot_state(product, message.product_state, last, context, out);
+        self.snapshot_state(product, message.product_state, last_number, context, out);
         let (entries, state) = (batch.entries_of(message), message.instrument_state);
         let key = InstrumentKey { product, instrument: id };
-        self.replace_book(key, &SnapshotBook { last, entries, state }, *context, out);
+        self.replace_book(
+            key,
+            &SnapshotBook { last_message: last_number, entries, instrument_state: state },
+            *context,
+            out,
+        );
         Ok(MessageOutcome::Used)
     }
 
@@ -404,7 +415,7 @@ impl MessageProcessor {
         mut context: MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) {
-        let SnapshotBook { last, entries, state } = *snapshot;
+        let SnapshotBook { last_message: last, entries, instrument_state: state } = *snapshot;
         let InstrumentKey { product, instrument: id } = key;
         context.snapshot = true;
         let mut later_levels = std::mem::take(&mut self.later_levels);
@@ -412,25 +423,25 @@ impl MessageProcessor {
         let (tables, counters) = (&self.tables, &mut self.products.counters);
         let instrument = &mut self.products.instruments[id.index()];
         instrument.levels = [0; 2];
-        let mut fits = true;
+        let mut levels_fit = true;
         out.emit(&context.event_context(tables, NO_TIME), MarketEvent::Clear { instrument: id });
         for entry in entries {
             let entry = EntryFields { action: None, ..*entry };
             if entry.entry_type != EntryType::Empty {
-                fits &= levels::apply(id, instrument, &entry, counters, |step| {
+                levels_fit &= levels::apply_entry(id, instrument, &entry, counters, |step| {
                     out.emit(&context.event_context(tables, NO_TIME), step);
                 });
             }
         }
         for waiting in &later_levels {
             let context = MessageContext { sequence: Some(waiting.sequence), ..context };
-            fits &= levels::apply(id, instrument, &waiting.entry, counters, |step| {
-                out.emit(&context.event_context(tables, waiting.time), step);
+            levels_fit &= levels::apply_entry(id, instrument, &waiting.entry, counters, |step| {
+                out.emit(&context.event_context(tables, waiting.time_ns), step);
             });
         }
         self.later_levels = later_levels;
         self.state(product, Some(id), state, &context, out);
-        match fits {
+        match levels_fit {
             true => out.emit(
                 &context.event_context(&self.tables, NO_TIME),
                 MarketEvent::Recovered { instrument: id },
@@ -441,28 +452,28 @@ impl MessageProcessor {
     }
 
     #[cold]
-    fn beacon(
+    fn apply_beacon(
         &mut self,
         product: ProductId,
         message: &MessageFields,
         context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> Result<MessageOutcome, MarketMessageFault> {
-        let lacks = (message.last == NO_NUMBER)
+        let lacks = (message.last_number == NO_NUMBER)
             .then_some(MarketMessageFault { code: "missing", tag: FieldRole::Last });
-        if let Some(bad) = message.bad.or(lacks) {
-            return Err(bad);
+        if let Some(message_fault) = message.message_fault.or(lacks) {
+            return Err(message_fault);
         }
-        let mut sequence_outcome = self.products.beacon(product, message.last, context.packet);
+        let mut sequence_outcome = self.products.beacon(product, message.last_number, context.packet);
         if let SequenceOutcome::Old | SequenceOutcome::InSnapshot = sequence_outcome {
-            if self.detect_restart(product, message.last.saturating_add(1), context, out) {
-                sequence_outcome = self.products.beacon(product, message.last, context.packet);
+            if self.detect_restart(product, message.last_number.saturating_add(1), context, out) {
+                sequence_outcome = self.products.beacon(product, message.last_number, context.packet);
             } else if self.products.is_elsewhere(product, context.packet.stream) {
                 return Ok(MessageOutcome::Used);
             }
         }
         if let SequenceOutcome::Missing(missing) = sequence_outcome {
-            self.gap(product, missing, context, out);
+            self.apply_gap(product, missing, context, out);
         }
         self.products.note_stream(product, context.packet);
         Ok(MessageOutcome::Used)
@@ -481,7 +492,7 @@ impl MessageProcessor {
 
     #[cold]
     #[inline(never)]
-    fn gap(
+    fn apply_gap(
         &mut self,
         product: ProductId,
         missing: SequenceRange,
@@ -501,10 +512,15 @@ impl MessageProcessor {
 
     /// Handles a product's first message: its books are empty and complete.
     #[cold]
-    fn begins(&mut self, product: ProductId, context: &MessageContext<'_>, out: &mut impl MarketEventSink) {
+    fn begin_product(
+        &mut self,
+        product: ProductId,
+        context: &MessageContext<'_>,
+        out: &mut impl MarketEventSink,
+    ) {
         let tracked_product = &self.products.list[product.index()];
-        let live = |instrument: &&InstrumentId| self.products.instruments[instrument.index()].live;
-        for instrument in tracked_product.instruments.iter().filter(live).copied() {
+        let is_live = |instrument: &&InstrumentId| self.products.instruments[instrument.index()].is_live;
+        for instrument in tracked_product.instruments.iter().filter(is_live).copied() {
             out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Clear { instrument });
             out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Recovered { instrument });
         }
@@ -526,21 +542,21 @@ impl MessageProcessor {
         let mut waits = false;
         for n in 0..self.products.list[product.index()].instruments.len() {
             let id = self.products.list[product.index()].instruments[n];
-            waits |= self.level(id, &entry, context, out);
+            waits |= self.apply_level(id, &entry, context, out);
         }
         // Instruments that are not known yet need a snapshot that has it.
-        let need = &mut self.products.list[product.index()].need;
+        let need = &mut self.products.list[product.index()].last_missing;
         *need = context.sequence.map_or(*need, |sequence| sequence.max(*need));
         waits
     }
 
     /// Starts the numbering of a stream over.
     #[cold]
-    pub fn restart(&mut self, packet_context: &PacketContext, out: &mut impl MarketEventSink) {
+    pub fn restart_stream(&mut self, packet_context: &PacketContext, out: &mut impl MarketEventSink) {
         let context = MessageContext::from_packet(packet_context);
         out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Restart);
         let channel = &self.config.channels[packet_context.channel.index()];
-        let (role, pair) = (channel.role, channel.pair);
+        let (role, pair) = (channel.role, channel.channel_pair);
         for product in self.products.ids() {
             let tracked_product = &self.products.list[product.index()];
             let begins = match role {
@@ -551,14 +567,14 @@ impl MessageProcessor {
                 // A product that is known by snapshots alone has their numbers.
                 ChannelRole::Snapshot => {
                     tracked_product.stream.is_none()
-                        && tracked_product.pair == pair
+                        && tracked_product.channel_pair == pair
                         && tracked_product.is_from(packet_context.origin)
                 }
                 ChannelRole::Reference => false,
             };
             if begins {
                 let (tables, mended) = (&self.tables, self.products.has_snapshots(product));
-                self.products.restart(product, packet_context.ts_recv, |instrument| {
+                self.products.restart_product(product, packet_context.ts_recv, |instrument| {
                     out.emit(
                         &context.event_context(tables, NO_TIME),
                         MarketEvent::Stale { instrument, mended },
@@ -574,14 +590,14 @@ impl MessageProcessor {
 
     /// Returns the product of a message.
     #[inline(always)]
-    fn product(
+    fn product_of(
         &mut self,
         message: &MessageFields,
         out: &mut impl MarketEventSink,
         context: &MessageContext<'_>,
     ) -> Result<ProductId, MarketMessageFault> {
-        let pair = context.pair;
-        let id = match self.config.key {
+        let pair = context.channel_pair;
+        let id = match self.config.numbering_scope {
             NumberingScope::Channel => NativeId::number(0),
             NumberingScope::Product => message.product,
         };
@@ -601,7 +617,7 @@ impl MessageProcessor {
         out: &mut impl MarketEventSink,
         context: &MessageContext<'_>,
     ) -> Result<ProductId, MarketMessageFault> {
-        let pair = context.pair;
+        let pair = context.channel_pair;
         if id == NativeId::NONE {
             // A message that names a known instrument names its product by it.
             let instrument_number = self.instruments.get(pair, message.instrument);
@@ -613,10 +629,10 @@ impl MessageProcessor {
             MarketMessageFault { code: "no_room", tag: FieldRole::Product }
         })?;
         self.by_id.insert(pair, id, product.0);
-        let id = match self.config.key {
-            NumberingScope::Product => self.ids.display_text(id),
+        let id = match self.config.numbering_scope {
+            NumberingScope::Product => self.long_ids.display_text(id),
             NumberingScope::Channel => {
-                let of_pair = |c: &&plan::ChannelPlan| c.pair == pair;
+                let of_pair = |c: &&plan::ChannelPlan| c.channel_pair == pair;
                 self.config.channels.iter().find(of_pair).map_or_else(String::new, |c| c.name.clone())
             }
         };
@@ -634,7 +650,7 @@ impl MessageProcessor {
         context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> Result<InstrumentId, MarketMessageFault> {
-        match self.instruments.get(context.pair, id) {
+        match self.instruments.get(context.channel_pair, id) {
             Some(number) => Ok(InstrumentId(number)),
             None => self.other_instrument(id, product, context, out),
         }
@@ -659,15 +675,15 @@ impl MessageProcessor {
             self.products.counters.refused += 1;
             MarketMessageFault { code: "no_room", tag: FieldRole::Instrument }
         })?;
-        self.instruments.insert(context.pair, id, instrument.0);
-        let id = self.ids.display_text(id);
+        self.instruments.insert(context.channel_pair, id, instrument.0);
+        let id = self.long_ids.display_text(id);
         self.tables.instruments.push(market_event::Instrument {
             id,
             product,
             ..market_event::Instrument::default()
         });
         out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Instrument(instrument));
-        if self.products.instruments[instrument.index()].live {
+        if self.products.instruments[instrument.index()].is_live {
             out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Recovered { instrument });
         }
         Ok(instrument)
@@ -684,14 +700,14 @@ pub(super) struct InstrumentKey {
 /// The whole book of an instrument.
 pub(super) struct SnapshotBook<'e> {
     /// The last message that it contains.
-    pub last: u64,
+    pub last_message: u64,
     pub entries: &'e [EntryFields],
     /// The state of the instrument.
-    pub state: NativeId,
+    pub instrument_state: NativeId,
 }
 
 #[inline(always)]
-fn trade(
+fn trade_event(
     instrument: InstrumentId,
     entry: &EntryFields,
     context: &EventContext<'_>,

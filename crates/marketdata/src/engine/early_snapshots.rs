@@ -29,7 +29,7 @@ pub(super) struct EarlyPacket {
     pub context: PacketContext,
     /// The number of restarts of numbers before it.
     pub restarts: u64,
-    from: usize,
+    raw_start: usize,
     length: usize,
 }
 
@@ -38,7 +38,7 @@ const PACKETS_MAX: usize = 1 << 16;
 
 impl EarlySnapshotBuffer {
     /// Keeps a packet and drops the oldest ones for it.
-    pub fn keep(
+    pub fn keep_packet(
         &mut self,
         packet_context: &PacketContext,
         restarts: u64,
@@ -54,23 +54,24 @@ impl EarlySnapshotBuffer {
         }
         if self.write_offset + length > room {
             // The oldest are those up to the end of the ring.
-            while self.packets.front().is_some_and(|oldest| oldest.from >= self.write_offset) {
+            while self.packets.front().is_some_and(|oldest| oldest.raw_start >= self.write_offset) {
                 self.packets.pop_front();
             }
             self.write_offset = 0;
         }
         let (from, end) = (self.write_offset, self.write_offset + length);
-        let is_over = |oldest: &EarlyPacket| oldest.from < end && from < oldest.from + oldest.length;
+        let is_over =
+            |oldest: &EarlyPacket| oldest.raw_start < end && from < oldest.raw_start + oldest.length;
         while self.packets.len() >= PACKETS_MAX || self.packets.front().is_some_and(is_over) {
             self.packets.pop_front();
         }
         self.bytes[from..end].copy_from_slice(payload);
-        self.packets.push_back(EarlyPacket { context: *packet_context, restarts, from, length });
+        self.packets.push_back(EarlyPacket { context: *packet_context, restarts, raw_start: from, length });
         self.write_offset = end;
     }
 
     /// Iterates over the kept packets, the latest first.
     pub fn latest_first(&self) -> impl Iterator<Item = (&EarlyPacket, &[u8])> {
-        self.packets.iter().rev().map(|packet| (packet, &self.bytes[packet.from..][..packet.length]))
+        self.packets.iter().rev().map(|packet| (packet, &self.bytes[packet.raw_start..][..packet.length]))
     }
 }

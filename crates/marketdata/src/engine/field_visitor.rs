@@ -12,7 +12,7 @@ use super::message_fields::{
     BatchRange, DefinitionFields, EntryFields, MarketMessageFault, MessageFields, NO_NUMBER, PacketMessages,
 };
 use super::plan::HandlerConfig;
-use super::values::{code, number, px, px_of, qty, qty_of, time};
+use super::values::{code, px, px_of, qty, qty_of, time_ns, unsigned_number};
 use unitape_fast::{DecodedValue, FieldValue, Message, MessagePart, MessagePartIter, MessageVisitor};
 use unitape_model::Price;
 
@@ -34,25 +34,25 @@ pub(super) fn extract_fields(
 /// The settings for reading a message's fields, and the table of its long ids.
 pub(super) struct VisitorContext<'r> {
     pub config: &'r HandlerConfig,
-    pub ids: &'r mut LongIdTable,
+    pub long_ids: &'r mut LongIdTable,
 }
 
 /// A message while its fields come.
 pub(super) struct FieldVisitor<'r> {
     config: &'r HandlerConfig,
-    ids: &'r mut LongIdTable,
+    long_ids: &'r mut LongIdTable,
     message: &'r mut MessageFields,
     /// The last one is in hand, where the place is in an entry.
     entries: &'r mut Vec<EntryFields>,
     definitions: &'r mut Vec<DefinitionFields>,
     texts: &'r mut Vec<u8>,
-    unknown: &'r mut u64,
+    unknown_count: &'r mut u64,
     kind: MessageKind,
     owner: FieldOwner,
     /// The place of the message that is inside this one.
     outer_owner: FieldOwner,
     /// Groups, sequences and elements around the place, and how many of them are around the elements that are entries.
-    depth: u32,
+    nesting_depth: u32,
     entry_depth: u32,
     /// Messages in the message around it.
     message_depth: u32,
@@ -83,34 +83,34 @@ impl MessageVisitor for FieldVisitor<'_> {
 
     #[inline(always)]
     fn group(&mut self, _tag: u16) {
-        self.depth += 1;
+        self.nesting_depth += 1;
     }
 
     #[inline(always)]
     fn sequence(&mut self, tag: u16, _elements: u32) {
-        self.depth += 1;
+        self.nesting_depth += 1;
         if tag == FieldRole::Entries as u16 && self.message_depth == 0 {
-            self.entry_depth = self.depth;
+            self.entry_depth = self.nesting_depth;
         }
     }
 
     #[inline(always)]
     fn element(&mut self) {
-        if self.depth == self.entry_depth {
+        if self.nesting_depth == self.entry_depth {
             self.entries.push(EntryFields::with_instrument(self.message.instrument));
             self.owner = FieldOwner::Entry;
         }
-        self.depth += 1;
+        self.nesting_depth += 1;
     }
 
     #[inline(always)]
     fn end(&mut self) {
-        self.depth -= 1;
-        if self.depth == self.entry_depth && self.owner == FieldOwner::Entry {
+        self.nesting_depth -= 1;
+        if self.nesting_depth == self.entry_depth && self.owner == FieldOwner::Entry {
             self.owner = FieldOwner::Message;
             self.entry_ends();
         }
-        if self.depth < self.entry_depth {
+        if self.nesting_depth < self.entry_depth {
             self.entry_depth = NOWHERE;
         }
     }
@@ -119,14 +119,14 @@ impl MessageVisitor for FieldVisitor<'_> {
     fn parts(&mut self, parts: &mut MessagePartIter<'_>) {
         if self.owner == FieldOwner::Message {
             self.parts_of_message(parts);
-            if self.depth != self.entry_depth || !parts.element() {
+            if self.nesting_depth != self.entry_depth || !parts.element() {
                 return;
             }
             self.element();
         }
         while self.owner == FieldOwner::Entry {
             self.parts_of_entry(parts);
-            if self.depth.wrapping_sub(1) != self.entry_depth || !parts.element() {
+            if self.nesting_depth.wrapping_sub(1) != self.entry_depth || !parts.element() {
                 return;
             }
             self.entry_ends();
@@ -159,30 +159,30 @@ impl<'r> FieldVisitor<'r> {
         context: VisitorContext<'r>,
         batch: &'r mut PacketMessages,
     ) -> Option<Self> {
-        let VisitorContext { config, ids } = context;
-        let PacketMessages { messages, entries, definitions, texts, unknown } = batch;
-        let from = entries.len() as u32;
+        let VisitorContext { config, long_ids: ids } = context;
+        let PacketMessages { messages, entries, definitions, texts, unknown_values: unknown } = batch;
+        let entries_start = entries.len() as u32;
         messages.push(MessageFields {
             kind,
             template: message.template as u32,
             offset: offset as u32,
             length: message.bytes as u32,
-            entries: BatchRange { from, to: from },
+            entries: BatchRange { from: entries_start, to: entries_start },
             ..MessageFields::NOTHING
         });
         let (message, kind) = (messages.last_mut()?, kind.filter(|kind| *kind != MessageKind::Ignore)?);
         Some(Self {
             config,
-            ids,
+            long_ids: ids,
             message,
             entries,
             definitions,
             texts,
-            unknown,
+            unknown_count: unknown,
             kind,
             owner: FieldOwner::Message,
             outer_owner: FieldOwner::Message,
-            depth: 0,
+            nesting_depth: 0,
             entry_depth: NOWHERE,
             message_depth: 0,
         })
@@ -199,11 +199,11 @@ impl<'r> FieldVisitor<'r> {
             let Some(tag) = FieldRole::from_number(part.tag()) else { return };
             let outcome = match tag {
                 FieldRole::Instrument => part.uint().map(|n| entry.instrument = NativeId::number(n)),
-                FieldRole::Action => {
-                    meaning(&codes.action, part).and_then(update_of).map(|action| entry.action = Some(action))
-                }
+                FieldRole::Action => meaning_of(&codes.action, part)
+                    .and_then(update_of)
+                    .map(|action| entry.action = Some(action)),
                 FieldRole::Type => {
-                    meaning(&codes.r#type, part).map(|meaning| entry.entry_type = type_of(meaning))
+                    meaning_of(&codes.r#type, part).map(|meaning| entry.entry_type = type_of(meaning))
                 }
                 FieldRole::Px => part
                     .decimal()
@@ -221,14 +221,14 @@ impl<'r> FieldVisitor<'r> {
                     part.uint().and_then(|n| u32::try_from(n).ok()).map(|n| entry.orders = n)
                 }
                 FieldRole::Depth => part.uint().and_then(|n| u16::try_from(n).ok()).map(|n| entry.depth = n),
-                FieldRole::EntryTime if config.time == TimeUnit::Nanos => {
+                FieldRole::EntryTime if config.time_unit == TimeUnit::Nanos => {
                     // One below zero is above all times then.
                     let nanos = part.int().map(|nanos| nanos as u64).or_else(|| part.uint());
-                    nanos.and_then(|nanos| i64::try_from(nanos).ok()).map(|time| entry.time = time)
+                    nanos.and_then(|nanos| i64::try_from(nanos).ok()).map(|time| entry.time_ns = time)
                 }
                 FieldRole::TradeId => part.uint().map(|n| entry.trade_id = n),
                 FieldRole::Aggressor => {
-                    meaning(&codes.aggressor, part).map(|meaning| entry.aggressor = meaning)
+                    meaning_of(&codes.aggressor, part).map(|meaning| entry.aggressor = meaning)
                 }
                 FieldRole::InstrumentState => {
                     part.uint().map(|n| entry.instrument_state = NativeId::number(n))
@@ -249,12 +249,12 @@ impl<'r> FieldVisitor<'r> {
         while let Some(part) = parts.first() {
             let Some(n) = part.uint() else { return };
             match FieldRole::from_number(part.tag()) {
-                Some(FieldRole::Product) => message.product = first(message.product, NativeId::number(n)),
+                Some(FieldRole::Product) => message.product = first_id(message.product, NativeId::number(n)),
                 Some(FieldRole::Instrument) => {
-                    message.instrument = first(message.instrument, NativeId::number(n))
+                    message.instrument = first_id(message.instrument, NativeId::number(n))
                 }
                 Some(FieldRole::Sequence) => message.sequence = n,
-                Some(FieldRole::Last) => message.last = n,
+                Some(FieldRole::Last) => message.last_number = n,
                 _ => return,
             }
             parts.skip_value();
@@ -264,7 +264,7 @@ impl<'r> FieldVisitor<'r> {
     /// Takes a field inside an entry; it may belong to the entry or to the message.
     #[inline(never)]
     fn of_entry(&mut self, tag: FieldRole, value: DecodedValue<'_>) {
-        let Self { config, ids, entries, unknown, .. } = self;
+        let Self { config, long_ids: ids, entries, unknown_count: unknown, .. } = self;
         let Some(entry) = entries.last_mut() else { return };
         let codes = &config.codes;
         let well = match tag {
@@ -279,11 +279,15 @@ impl<'r> FieldVisitor<'r> {
             }
             FieldRole::Px => px(value, config.px_exponent).map(|px| entry.px = px),
             FieldRole::Qty => qty(value, config.qty_exponent).map(|qty| entry.qty = Some(qty)),
-            FieldRole::Orders => number(value).and_then(|n| u32::try_from(n).ok()).map(|n| entry.orders = n),
-            FieldRole::Depth => number(value).and_then(|n| u16::try_from(n).ok()).map(|n| entry.depth = n),
-            FieldRole::EntryTime => time(value, config.time).map(|time| entry.time = time),
+            FieldRole::Orders => {
+                unsigned_number(value).and_then(|n| u32::try_from(n).ok()).map(|n| entry.orders = n)
+            }
+            FieldRole::Depth => {
+                unsigned_number(value).and_then(|n| u16::try_from(n).ok()).map(|n| entry.depth = n)
+            }
+            FieldRole::EntryTime => time_ns(value, config.time_unit).map(|time| entry.time_ns = time),
             FieldRole::TradeId => {
-                entry.trade_id = number(value).unwrap_or(NO_NUMBER);
+                entry.trade_id = unsigned_number(value).unwrap_or(NO_NUMBER);
                 // A trade is one without its id, too.
                 **unknown += u64::from(entry.trade_id == NO_NUMBER);
                 Some(())
@@ -298,28 +302,28 @@ impl<'r> FieldVisitor<'r> {
         if well.is_none() {
             let code =
                 if tag == FieldRole::Px || tag == FieldRole::Qty { "decimal_fit" } else { "bad_value" };
-            self.bad(code, tag);
+            self.note_fault(code, tag);
         }
     }
 
     #[inline(never)]
     fn of_message(&mut self, tag: FieldRole, value: DecodedValue<'_>) {
-        let Self { config, ids, message, .. } = self;
+        let Self { config, long_ids: ids, message, .. } = self;
         let well = match tag {
-            FieldRole::Product => ids.intern(value).map(|id| message.product = first(message.product, id)),
+            FieldRole::Product => ids.intern(value).map(|id| message.product = first_id(message.product, id)),
             FieldRole::Instrument => {
-                ids.intern(value).map(|id| message.instrument = first(message.instrument, id))
+                ids.intern(value).map(|id| message.instrument = first_id(message.instrument, id))
             }
-            FieldRole::Sequence => number(value).map(|n| message.sequence = n),
-            FieldRole::Last => number(value).map(|n| message.last = n),
+            FieldRole::Sequence => unsigned_number(value).map(|n| message.sequence = n),
+            FieldRole::Last => unsigned_number(value).map(|n| message.last_number = n),
             FieldRole::Time | FieldRole::EntryTime => {
-                time(value, config.time).map(|time| message.time = time)
+                time_ns(value, config.time_unit).map(|time| message.time_ns = time)
             }
             FieldRole::ProductState => {
-                ids.intern(value).map(|id| message.product_state = first(message.product_state, id))
+                ids.intern(value).map(|id| message.product_state = first_id(message.product_state, id))
             }
             FieldRole::InstrumentState => {
-                ids.intern(value).map(|id| message.instrument_state = first(message.instrument_state, id))
+                ids.intern(value).map(|id| message.instrument_state = first_id(message.instrument_state, id))
             }
             FieldRole::Name
             | FieldRole::Group
@@ -335,36 +339,36 @@ impl<'r> FieldVisitor<'r> {
             _ => Some(()),
         };
         if well.is_none() {
-            self.bad("bad_value", tag);
+            self.note_fault("bad_value", tag);
         }
     }
 
     /// Notes a fault of the message. Only the first fault counts.
     #[cold]
-    fn bad(&mut self, code: &'static str, tag: FieldRole) {
-        self.message.bad.get_or_insert(MarketMessageFault { code, tag });
+    fn note_fault(&mut self, code: &'static str, tag: FieldRole) {
+        self.message.message_fault.get_or_insert(MarketMessageFault { code, tag });
     }
 
     #[cold]
     #[inline(never)]
     fn define(&mut self, tag: FieldRole, value: DecodedValue<'_>) {
-        let Self { config, message, definitions, texts, unknown, .. } = self;
+        let Self { config, message, definitions, texts, unknown_count: unknown, .. } = self;
         if message.definition == 0 {
             definitions.push(DefinitionFields::default());
             message.definition = definitions.len() as u32;
         }
-        let from = texts.len() as u32;
+        let text_start = texts.len() as u32;
         let mut text = || match value.get() {
             FieldValue::Text(text) | FieldValue::Bytes(text) => {
                 let text = &text[..text.len().min(ID_BYTES_MAX)];
                 texts.extend_from_slice(text.trim_ascii_end());
-                BatchRange { from, to: texts.len() as u32 }
+                BatchRange { from: text_start, to: texts.len() as u32 }
             }
             FieldValue::UInt(n) => {
                 texts.extend_from_slice(n.to_string().as_bytes());
-                BatchRange { from, to: texts.len() as u32 }
+                BatchRange { from: text_start, to: texts.len() as u32 }
             }
-            _ => BatchRange { from, to: from },
+            _ => BatchRange { from: text_start, to: text_start },
         };
         let is_empty = |range: BatchRange| range.from == range.to;
         let definition = &mut definitions[message.definition as usize - 1];
@@ -375,7 +379,7 @@ impl<'r> FieldVisitor<'r> {
             FieldRole::Currency if is_empty(definition.currency) => definition.currency = text(),
             // The deepest of all feeds of a product; 0 is for no bound.
             FieldRole::MarketDepth => {
-                let depth = number(value).and_then(|n| u16::try_from(n).ok()).filter(|n| *n > 0);
+                let depth = unsigned_number(value).and_then(|n| u16::try_from(n).ok()).filter(|n| *n > 0);
                 definition.market_depth = definition.market_depth.max(depth);
             }
             FieldRole::Tick => {
@@ -388,7 +392,7 @@ impl<'r> FieldVisitor<'r> {
                 **unknown += u64::from(multiplier.is_none());
                 definition.multiplier = definition.multiplier.or(multiplier);
             }
-            FieldRole::Deleted => definition.deleted = code(&config.codes.deleted, value) == 0,
+            FieldRole::Deleted => definition.is_deleted = code(&config.codes.deleted, value) == 0,
             _ => {}
         }
     }
@@ -400,7 +404,7 @@ impl<'r> FieldVisitor<'r> {
         let kind = self.kind;
         // In snapshots, states appear in entries.
         if kind == MessageKind::Snapshot {
-            self.message.instrument_state = first(self.message.instrument_state, entry.instrument_state);
+            self.message.instrument_state = first_id(self.message.instrument_state, entry.instrument_state);
         }
         let missing = |tag| Some(EntryFault::Lacks(tag));
         let wrong = match (kind, entry.entry_type) {
@@ -420,16 +424,16 @@ impl<'r> FieldVisitor<'r> {
             _ => None,
         };
         if let Some(wrong) = wrong {
-            self.wrong(wrong);
+            self.note_wrong_entry(wrong);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn wrong(&mut self, wrong: EntryFault) {
+    fn note_wrong_entry(&mut self, wrong: EntryFault) {
         match wrong {
-            EntryFault::Lacks(tag) => return self.bad("missing", tag),
-            EntryFault::Unknown => *self.unknown += 1,
+            EntryFault::Lacks(tag) => return self.note_fault("missing", tag),
+            EntryFault::Unknown => *self.unknown_count += 1,
             EntryFault::Unused => {}
         }
         self.entries.pop();
@@ -446,7 +450,7 @@ enum EntryFault {
 
 /// Returns the meaning of the code in `part`, if it has the usual encoding of codes.
 #[inline(always)]
-fn meaning(table: &CodeMeanings, part: MessagePart<'_>) -> Option<u8> {
+fn meaning_of(table: &CodeMeanings, part: MessagePart<'_>) -> Option<u8> {
     match part.uint() {
         Some(n) => table.numbers.get(usize::try_from(n).ok()?).copied(),
         None => Some(table.letters[usize::from(part.letter()?)]),
@@ -490,6 +494,6 @@ fn type_of(meaning: u8) -> EntryType {
 }
 
 #[inline]
-fn first(had: NativeId, id: NativeId) -> NativeId {
+fn first_id(had: NativeId, id: NativeId) -> NativeId {
     if had.is_none() { id } else { had }
 }

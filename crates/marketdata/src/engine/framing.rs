@@ -23,7 +23,7 @@ pub(super) struct PacketDecoder {
     config: Arc<HandlerConfig>,
     /// By channel.
     decoders: Vec<Decoder>,
-    hand: PacketBuffer,
+    packet_buffer: PacketBuffer,
     /// The template of the packet's header, where that was read without the decoder: the packet is not in hand yet.
     header_template: Option<u32>,
     /// The fields of the current packet's messages.
@@ -61,10 +61,10 @@ pub(super) struct PacketFault {
 impl PacketDecoder {
     pub fn new(config: Arc<HandlerConfig>) -> Self {
         let projected = |set: u16| Decoder::with_projection(config.sets[usize::from(set)].projection.clone());
-        let decoders = config.channels.iter().map(|c| projected(c.set)).collect();
+        let decoders = config.channels.iter().map(|c| projected(c.template_set)).collect();
         Self {
             decoders,
-            hand: PacketBuffer::default(),
+            packet_buffer: PacketBuffer::default(),
             header_template: None,
             batch: PacketMessages::default(),
             config,
@@ -74,11 +74,11 @@ impl PacketDecoder {
     /// Reads the part before the messages of a packet; returns where they begin.
     #[inline]
     pub fn open(&mut self, channel: ChannelId, payload: &[u8]) -> Result<(PacketHeader, usize), PacketFault> {
-        let Self { config, decoders, hand, header_template, .. } = self;
+        let Self { config, decoders, packet_buffer: hand, header_template, .. } = self;
         *header_template = None;
-        let set = &config.sets[usize::from(config.channels[channel.index()].set)];
+        let set = &config.sets[usize::from(config.channels[channel.index()].template_set)];
         if let Some(program) = &set.header_program
-            && let Some((head, body)) = program.read(payload, config.time)
+            && let Some((head, body)) = program.read_header(payload, config.time_unit)
             && head.sequence.is_some()
         {
             *header_template = Some(program.id);
@@ -86,19 +86,19 @@ impl PacketDecoder {
         }
         let decoder = &mut decoders[channel.index()];
         hand.copy_from(payload);
-        if config.reset != DictionaryResetMode::Never {
+        if config.reset_mode != DictionaryResetMode::Never {
             decoder.reset();
         }
-        match config.framing {
+        match config.packet_framing {
             PacketFraming::Header => {
                 let message = decoder.decode_in(&hand.buffer, 0..hand.length);
-                let message = message.map_err(|fault| bad(&fault, 0))?;
+                let message = message.map_err(|fault| packet_fault(&fault, 0))?;
                 if !set.headers[message.template] {
                     let name = &set.templates.list()[message.template].name.local;
                     let detail = format!("a packet begins with {name}, which is no header");
                     return Err(PacketFault { code: "no_header", detail });
                 }
-                let head = packet_header::decoded_header(&message, config.time);
+                let head = packet_header::decoded_header(&message, config.time_unit);
                 let body = message.bytes;
                 if head.sequence.is_none() {
                     let detail = "the header has no number".to_owned();
@@ -133,7 +133,7 @@ impl PacketDecoder {
         ids: &mut LongIdTable,
     ) -> Result<(), PacketFault> {
         let PacketBody { payload, offset: mut message_offset } = body;
-        let Self { config, decoders, hand, header_template, batch } = self;
+        let Self { config, decoders, packet_buffer: hand, header_template, batch } = self;
         let decoder = &mut decoders[channel.index()];
         if let Some(header) = header_template.take() {
             hand.copy_from(payload);
@@ -141,37 +141,40 @@ impl PacketDecoder {
         }
         debug_assert_eq!(&hand.buffer[..hand.length], payload, "another packet is in hand");
         batch.clear();
-        let set = &config.sets[usize::from(config.channels[channel.index()].set)];
+        let set = &config.sets[usize::from(config.channels[channel.index()].template_set)];
         // Nothing lies between messages, and nothing has to be done there.
-        let is_contiguous = match config.framing {
+        let is_contiguous = match config.packet_framing {
             PacketFraming::Length | PacketFraming::Number { every: true, .. } => false,
             PacketFraming::Header | PacketFraming::Number { .. } | PacketFraming::Plain => {
-                config.reset != DictionaryResetMode::Message
+                config.reset_mode != DictionaryResetMode::Message
             }
         };
         while message_offset < payload.len() {
-            let mut end = payload.len();
+            let mut message_length = payload.len();
             if !is_contiguous {
-                (message_offset, end) = next_message_range(config, payload, message_offset)?;
-                if config.reset == DictionaryResetMode::Message {
+                (message_offset, message_length) = next_message_range(config, payload, message_offset)?;
+                if config.reset_mode == DictionaryResetMode::Message {
                     decoder.reset();
                 }
             }
-            let decoded = decoder.decode_in(&hand.buffer, message_offset..end);
+            let decoded = decoder.decode_in(&hand.buffer, message_offset..message_length);
             // It is not moved: that would be a copy for each message.
             let message = match &decoded {
                 Ok(message) => message,
-                Err(fault) => return Err(bad(fault, message_offset)),
+                Err(fault) => return Err(packet_fault(fault, message_offset)),
             };
             let length = message.bytes;
-            if !is_contiguous && config.framing == PacketFraming::Length && message_offset + length != end {
+            if !is_contiguous
+                && config.packet_framing == PacketFraming::Length
+                && message_offset + length != message_length
+            {
                 let detail = format!("bytes behind the message at byte {message_offset}");
                 return Err(PacketFault { code: "garbage", detail });
             }
-            let context = VisitorContext { config, ids };
+            let context = VisitorContext { config, long_ids: ids };
             field_visitor::extract_fields(
                 message,
-                set.kinds[message.template],
+                set.kind_by_template[message.template],
                 message_offset,
                 context,
                 batch,
@@ -183,7 +186,7 @@ impl PacketDecoder {
 }
 
 #[cold]
-fn bad(fault: &MessageFault, offset: usize) -> PacketFault {
+fn packet_fault(fault: &MessageFault, offset: usize) -> PacketFault {
     PacketFault { code: fault.code.as_str(), detail: format!("{fault}, which begins at byte {offset}") }
 }
 
@@ -194,7 +197,7 @@ fn next_message_range(
     payload: &[u8],
     offset: usize,
 ) -> Result<(usize, usize), PacketFault> {
-    match config.framing {
+    match config.packet_framing {
         PacketFraming::Number { bytes, skip, every: true, .. } => {
             let offset = offset + usize::from(bytes) + usize::from(skip);
             if offset >= payload.len() {
@@ -214,23 +217,27 @@ fn next_message_range(
 
 /// Returns the range of a message that follows its length.
 fn length(payload: &[u8], offset: usize) -> Result<(usize, usize), PacketFault> {
-    let left = &payload[offset..];
-    let Some(stop) = left.iter().take(5).position(|b| *b >= 0x80) else {
+    let unread_bytes = &payload[offset..];
+    let Some(stop) = unread_bytes.iter().take(5).position(|b| *b >= 0x80) else {
         return Err(PacketFault {
             code: "truncated",
             detail: format!("a length without end at byte {offset}"),
         });
     };
-    let length = left[..=stop].iter().fold(0u64, |n, b| n << 7 | u64::from(b & 0x7f));
-    let from = offset + stop + 1;
-    match usize::try_from(length).ok().and_then(|n| from.checked_add(n)).filter(|end| *end <= payload.len()) {
-        Some(end) if end > from => Ok((from, end)),
+    let length = unread_bytes[..=stop].iter().fold(0u64, |n, b| n << 7 | u64::from(b & 0x7f));
+    let body_start = offset + stop + 1;
+    match usize::try_from(length)
+        .ok()
+        .and_then(|n| body_start.checked_add(n))
+        .filter(|end| *end <= payload.len())
+    {
+        Some(end) if end > body_start => Ok((body_start, end)),
         Some(_) => {
             Err(PacketFault { code: "D12", detail: format!("a message without a byte at byte {offset}") })
         }
         None => Err(PacketFault {
             code: "truncated",
-            detail: format!("the packet ends inside the message at byte {from}"),
+            detail: format!("the packet ends inside the message at byte {body_start}"),
         }),
     }
 }

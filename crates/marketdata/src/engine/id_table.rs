@@ -34,7 +34,7 @@ impl IdTable {
     /// Looks up the number of an id, or returns `None` if it has no number.
     #[inline(always)]
     pub fn get(&self, pair: u16, id: NativeId) -> Option<u32> {
-        let slot = self.slot(id.bits, pack_pair_and_kind(pair, id));
+        let slot = self.slot_of_id(id.bits, pack_pair_and_kind(pair, id));
         let number = self.slots[slot].number;
         (number != FREE).then_some(number)
     }
@@ -46,12 +46,12 @@ impl IdTable {
             self.bits += 1;
             let slots = std::mem::replace(&mut self.slots, vec![NONE; 1 << self.bits]);
             for old_slot in slots.into_iter().filter(|slot| slot.number != FREE) {
-                let slot = self.slot(old_slot.bits, old_slot.pair_and_kind);
+                let slot = self.slot_of_id(old_slot.bits, old_slot.pair_and_kind);
                 self.slots[slot] = old_slot;
             }
         }
         let (bits, pair_and_kind) = (id.bits, pack_pair_and_kind(pair, id));
-        let slot = self.slot(bits, pair_and_kind);
+        let slot = self.slot_of_id(bits, pair_and_kind);
         assert_eq!(self.slots[slot].number, FREE, "it has a number");
         self.slots[slot] = IdSlot { bits, pair_and_kind, number };
         self.count += 1;
@@ -59,15 +59,15 @@ impl IdTable {
 
     /// Returns the slot of an id, or the free slot for it.
     #[inline(always)]
-    fn slot(&self, bits: u64, pair_and_kind: u32) -> usize {
-        let last = self.slots.len() - 1;
+    fn slot_of_id(&self, bits: u64, pair_and_kind: u32) -> usize {
+        let slot_mask = self.slots.len() - 1;
         // Its highest bits, which all of an id's change, and by which numbers in a row are far from each other.
         let hash = (bits ^ u64::from(pair_and_kind) << 40).wrapping_mul(ODD);
-        let mut index = (hash >> (u64::BITS - self.bits)) as usize & last;
+        let mut index = (hash >> (u64::BITS - self.bits)) as usize & slot_mask;
         while self.slots[index].number != FREE
             && (self.slots[index].bits, self.slots[index].pair_and_kind) != (bits, pair_and_kind)
         {
-            index = (index + 1) & last;
+            index = (index + 1) & slot_mask;
         }
         index
     }

@@ -30,7 +30,7 @@ impl NativeId {
 /// Ids that are texts of more than eight bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LongIdTable {
-    places: FxHashMap<Box<[u8]>, u32>,
+    number_by_text: FxHashMap<Box<[u8]>, u32>,
     texts: Vec<Box<[u8]>>,
 }
 
@@ -56,14 +56,14 @@ impl LongIdTable {
                 word[..text.len()].copy_from_slice(text);
                 Some(NativeId { bits: u64::from_le_bytes(word), kind: text.len() as u8 })
             }
-            FieldValue::Text(text) | FieldValue::Bytes(text) => self.long(text),
+            FieldValue::Text(text) | FieldValue::Bytes(text) => self.intern_long(text),
             FieldValue::Decimal { .. } => None,
         }
     }
 
     #[cold]
-    fn long(&mut self, text: &[u8]) -> Option<NativeId> {
-        let bits = match self.places.get(text) {
+    fn intern_long(&mut self, text: &[u8]) -> Option<NativeId> {
+        let bits = match self.number_by_text.get(text) {
             Some(index) => u64::from(*index),
             // An id that is no text is shown in two digits a byte.
             None if text.len() > ID_BYTES_MAX / 2 && std::str::from_utf8(text).is_err() => return None,
@@ -71,7 +71,7 @@ impl LongIdTable {
             None => {
                 let index = self.texts.len() as u32;
                 self.texts.push(text.into());
-                self.places.insert(text.into(), index);
+                self.number_by_text.insert(text.into(), index);
                 u64::from(index)
             }
         };
@@ -79,7 +79,7 @@ impl LongIdTable {
     }
 
     /// Returns the bytes of a text id, or `None` for a number.
-    pub fn text<'a>(&'a self, id: NativeId, short: &'a mut [u8; 8]) -> Option<&'a [u8]> {
+    pub fn id_text<'a>(&'a self, id: NativeId, short: &'a mut [u8; 8]) -> Option<&'a [u8]> {
         match id.kind {
             NativeId::NUMBER => None,
             NativeId::LONG => self.texts.get(id.bits as usize).map(|text| &text[..]),
@@ -92,7 +92,7 @@ impl LongIdTable {
 
     /// Formats an id for display. Bytes that are not UTF-8 become hexadecimal digits, so that no two ids look alike.
     pub fn display_text(&self, id: NativeId) -> String {
-        match self.text(id, &mut [0; 8]) {
+        match self.id_text(id, &mut [0; 8]) {
             Some(text) => match std::str::from_utf8(text) {
                 Ok(text) => text.to_owned(),
                 Err(_) => text.iter().map(|byte| format!("{byte:02x}")).collect(),

@@ -15,7 +15,7 @@ use unitape_model::{InstrumentId, Price, Side};
 /// side does not have shows that the book differs from the venue's. If a snapshot repairs the book, no event is emitted
 /// for such a level.
 #[inline]
-pub(super) fn apply(
+pub(super) fn apply_entry(
     id: InstrumentId,
     instrument: &mut TrackedInstrument,
     entry: &EntryFields,
@@ -63,7 +63,7 @@ pub(super) fn apply_plain(
         _ => return None,
     };
     let levels = &mut instrument.levels[side as usize];
-    let room = if instrument.depth == 0 { u16::MAX } else { instrument.depth };
+    let room = if instrument.depth_max == 0 { u16::MAX } else { instrument.depth_max };
     let (better, nothing) = (entry.depth.wrapping_sub(1), entry.qty.is_some_and(|qty| qty.mantissa() == 0));
     if better >= room {
         return None;
@@ -103,8 +103,8 @@ pub(super) fn apply_any(
         EntryType::Trade | EntryType::Ignore => return true,
     };
     let mut update = entry.action.unwrap_or(EntryAction::New);
-    let (entry_depth, max) = (entry.depth, instrument.depth);
-    let mut fits = true;
+    let (entry_depth, max) = (entry.depth, instrument.depth_max);
+    let mut levels_fit = true;
     let action = if entry_depth == 0 {
         // Without a place the level is known by its price, and none are counted.
         match update {
@@ -119,7 +119,7 @@ pub(super) fn apply_any(
             EntryAction::Ignore => return true,
         }
     } else {
-        let mended = instrument.mended;
+        let mended = instrument.is_mendable;
         let levels = &mut instrument.levels[side as usize];
         if max > 0 && entry_depth > max {
             counters.beyond += 1;
@@ -130,12 +130,12 @@ pub(super) fn apply_any(
         if nothing && matches!(update, EntryAction::Change | EntryAction::Overlay) {
             update = EntryAction::Delete;
         }
-        fits = match update {
+        levels_fit = match update {
             EntryAction::New => entry_depth - 1 <= *levels && (*levels < u16::MAX || max > 0) && !nothing,
             EntryAction::Ignore => true,
             _ => entry_depth <= *levels,
         };
-        if !fits {
+        if !levels_fit {
             counters.misplaced += 1;
             if mended {
                 return false;
@@ -146,12 +146,12 @@ pub(super) fn apply_any(
                 if max > 0 && *levels >= max {
                     apply_implied(ImpliedDeletion::LastGoes, id, side, instrument, emit);
                 }
-                instrument.levels[side as usize] += u16::from(fits);
+                instrument.levels[side as usize] += u16::from(levels_fit);
                 UpdateAction::Add
             }
             EntryAction::Change | EntryAction::Overlay => UpdateAction::Change,
             EntryAction::Delete => {
-                *levels -= u16::from(fits);
+                *levels -= u16::from(levels_fit);
                 UpdateAction::Delete
             }
             EntryAction::Thru | EntryAction::From => {
@@ -161,13 +161,13 @@ pub(super) fn apply_any(
                     ImpliedDeletion::From(entry_depth)
                 };
                 apply_implied(deletion, id, side, instrument, emit);
-                return fits;
+                return levels_fit;
             }
-            EntryAction::Ignore => return fits,
+            EntryAction::Ignore => return levels_fit,
         }
     };
     emit(MarketEvent::Level(level_update(id, side, action, entry)));
-    fits
+    levels_fit
 }
 
 /// Deletions that the venue sends as one word for several levels, or does not send at all.
@@ -189,7 +189,7 @@ fn apply_implied(
     instrument: &mut TrackedInstrument,
     emit: &mut impl FnMut(MarketEvent<'static>),
 ) {
-    let max = instrument.depth;
+    let max = instrument.depth_max;
     let levels = &mut instrument.levels[side as usize];
     let (first, count) = match deletion {
         ImpliedDeletion::Empty => {
@@ -205,10 +205,10 @@ fn apply_implied(
             (first_depth, levels.checked_sub(first_depth).map_or(0, |n| n + 1))
         }
     };
-    let before = std::mem::replace(levels, *levels - count);
+    let old_count = std::mem::replace(levels, *levels - count);
     for n in 0..count {
         // From the best on each is the best by then; from the last on they are as they were.
-        let depth = if let ImpliedDeletion::Thru(_) = deletion { first } else { before - n };
+        let depth = if let ImpliedDeletion::Thru(_) = deletion { first } else { old_count - n };
         emit(level_deletion(id, side, depth));
     }
 }
@@ -219,7 +219,7 @@ pub(super) fn trim(
     instrument: &mut TrackedInstrument,
     mut emit: impl FnMut(MarketEvent<'static>),
 ) {
-    let max = instrument.depth;
+    let max = instrument.depth_max;
     for side in [Side::Buy, Side::Sell] {
         let levels = &mut instrument.levels[side as usize];
         while max > 0 && *levels > max {
@@ -275,14 +275,14 @@ mod tests {
             entries in prop::collection::vec((any::<bool>(), 0u8..11, 0u16..8, prop::option::of(0i64..4)), 0..60),
         ) {
             let mut quick = TrackedInstrument::with_depth(depth);
-            quick.mended = mended;
+            quick.is_mendable = mended;
             let mut slow = quick;
             let (mut quick_counts, mut other_counts) = (ProductCounters::default(), ProductCounters::default());
             for (side, action, depth, qty) in entries {
                 let entry = entry(side, action, depth, qty);
                 let (mut steps, mut expected) = (Vec::new(), Vec::new());
                 let fits =
-                    apply(InstrumentId(3), &mut quick, &entry, &mut quick_counts, |step| steps.push(step));
+                    apply_entry(InstrumentId(3), &mut quick, &entry, &mut quick_counts, |step| steps.push(step));
                 let other_fits =
                     apply_any(InstrumentId(3), &mut slow, &entry, &mut other_counts, &mut |step| expected.push(step));
                 prop_assert_eq!((fits, steps), (other_fits, expected));

@@ -38,8 +38,8 @@ pub(super) struct MessageFields {
     pub product: NativeId,
     pub instrument: NativeId,
     pub sequence: u64,
-    pub last: u64,
-    pub time: i64,
+    pub last_number: u64,
+    pub time_ns: i64,
     pub product_state: NativeId,
     pub instrument_state: NativeId,
     /// The message's entries in the batch.
@@ -47,7 +47,7 @@ pub(super) struct MessageFields {
     /// Index of the message's definition in the batch, plus one; 0 if it has no definition.
     pub definition: u32,
     /// Why it cannot be used.
-    pub bad: Option<MarketMessageFault>,
+    pub message_fault: Option<MarketMessageFault>,
 }
 
 /// The place of a message's entries or text in the batch.
@@ -59,7 +59,7 @@ pub(super) struct BatchRange {
 
 impl BatchRange {
     #[inline]
-    fn bounds(self) -> std::ops::Range<usize> {
+    fn entry_range(self) -> std::ops::Range<usize> {
         self.from as usize..self.to as usize
     }
 }
@@ -75,7 +75,7 @@ pub(super) struct MarketMessageFault {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EntryFields {
     pub instrument: NativeId,
-    pub time: i64,
+    pub time_ns: i64,
     /// [`Price::NONE`] if the entry has no price.
     pub px: Price,
     pub qty: Option<Quantity>,
@@ -100,7 +100,7 @@ pub(super) struct DefinitionFields {
     pub market_depth: Option<u16>,
     pub tick: Option<Price>,
     pub multiplier: Option<Quantity>,
-    pub deleted: bool,
+    pub is_deleted: bool,
 }
 
 /// Messages of a packet.
@@ -111,7 +111,7 @@ pub(super) struct PacketMessages {
     pub definitions: Vec<DefinitionFields>,
     pub texts: Vec<u8>,
     /// Entries whose type the configuration does not have, and other values that were left out.
-    pub unknown: u64,
+    pub unknown_values: u64,
 }
 
 impl PacketMessages {
@@ -120,17 +120,17 @@ impl PacketMessages {
         self.entries.clear();
         self.definitions.clear();
         self.texts.clear();
-        self.unknown = 0;
+        self.unknown_values = 0;
     }
 
-    pub fn text(&self, range: BatchRange) -> &[u8] {
-        &self.texts[range.bounds()]
+    pub fn text_bytes(&self, range: BatchRange) -> &[u8] {
+        &self.texts[range.entry_range()]
     }
 
     /// Returns the entries of a message in the batch.
     #[inline]
     pub fn entries_of(&self, message: &MessageFields) -> &[EntryFields] {
-        &self.entries[message.entries.bounds()]
+        &self.entries[message.entries.entry_range()]
     }
 }
 
@@ -152,13 +152,13 @@ impl MessageFields {
         product: NativeId::NONE,
         instrument: NativeId::NONE,
         sequence: NO_NUMBER,
-        last: NO_NUMBER,
-        time: NO_TIME,
+        last_number: NO_NUMBER,
+        time_ns: NO_TIME,
         product_state: NativeId::NONE,
         instrument_state: NativeId::NONE,
         entries: BatchRange { from: 0, to: 0 },
         definition: 0,
-        bad: None,
+        message_fault: None,
     };
 }
 
@@ -168,7 +168,7 @@ impl EntryFields {
     pub(super) fn with_instrument(instrument: NativeId) -> Self {
         Self {
             instrument,
-            time: NO_TIME,
+            time_ns: NO_TIME,
             px: Price::NONE,
             qty: None,
             trade_id: NO_NUMBER,

@@ -12,7 +12,7 @@
 
 use super::config::TimeUnit;
 use super::field_roles::FieldRole;
-use super::values::{self, time, time_in};
+use super::values::{self, time_in, time_ns};
 use unitape_fast::template::{FieldEncoding, Instruction, IntegerMeaning, Operator, Template, WireType};
 use unitape_fast::{DecodedValue, Message, MessageVisitor};
 
@@ -22,8 +22,8 @@ pub(super) struct PacketHeader {
     pub sequence: Option<u64>,
     pub sender: u64,
     pub partition: u64,
-    pub time: Option<i64>,
-    pub reset: bool,
+    pub time_ns: Option<i64>,
+    pub has_reset: bool,
 }
 
 /// Returns the header of a packet as the decoder has read it.
@@ -32,14 +32,14 @@ pub(super) fn decoded_header(message: &Message<'_>, unit: TimeUnit) -> PacketHea
     impl MessageVisitor for HeaderVisitor {
         #[inline(always)]
         fn value(&mut self, tag: u16, value: DecodedValue<'_>) {
-            let Some(number) = values::number(value) else { return };
+            let Some(number) = values::unsigned_number(value) else { return };
             let Self(head, unit) = self;
             match FieldRole::from_number(tag) {
                 Some(FieldRole::HeadSequence) => head.sequence = Some(number),
                 Some(FieldRole::HeadSender) => head.sender = number,
                 Some(FieldRole::HeadPartition) => head.partition = number,
-                Some(FieldRole::HeadTime) => head.time = time(value, *unit),
-                Some(FieldRole::HeadReset) => head.reset = number != 0,
+                Some(FieldRole::HeadTime) => head.time_ns = time_ns(value, *unit),
+                Some(FieldRole::HeadReset) => head.has_reset = number != 0,
                 _ => {}
             }
         }
@@ -55,7 +55,7 @@ pub(super) struct HeaderProgram {
     /// The template.
     pub id: u32,
     /// The id as messages encode it, in the shortest form.
-    lead: Vec<u8>,
+    id_prefix: Vec<u8>,
     /// Bits of the presence map, which is one byte, that no field has.
     unused: u8,
     steps: Vec<PacketHeaderField>,
@@ -66,9 +66,9 @@ pub(super) struct HeaderProgram {
 struct PacketHeaderField {
     field_type: HeaderFieldType,
     /// The field may be absent: its number is then encoded plus one.
-    optional: bool,
+    is_optional: bool,
     /// The field's bit in the presence map; the field is absent if the bit is not set. 0 if the field has no bit.
-    bit: u8,
+    presence_bit: u8,
     role: HeaderFieldRole,
 }
 
@@ -102,7 +102,7 @@ impl HeaderProgram {
     /// read.
     pub fn compile(template: &Template, tags: &[(&str, FieldRole)]) -> Option<Self> {
         let id = template.id?;
-        let mut program = Self { id, lead: lead(id), unused: !LEAD_BITS, steps: Vec::new() };
+        let mut program = Self { id, id_prefix: encode_lead(id), unused: !LEAD_BITS, steps: Vec::new() };
         let mut bit = 0x20;
         for part in &template.body {
             let Instruction::Field(field) = part else { return None };
@@ -133,8 +133,8 @@ impl HeaderProgram {
             };
             program.steps.push(PacketHeaderField {
                 field_type,
-                optional: field.optional,
-                bit: if has_bit { bit } else { 0 },
+                is_optional: field.optional,
+                presence_bit: if has_bit { bit } else { 0 },
                 role,
             });
             if has_bit {
@@ -148,25 +148,25 @@ impl HeaderProgram {
     /// Reads the header at the start of a packet and returns it with its length in bytes. Returns `None` if the decoder
     /// must read the header.
     #[inline(always)]
-    pub fn read(&self, packet: &[u8], unit: TimeUnit) -> Option<(PacketHeader, usize)> {
+    pub fn read_header(&self, packet: &[u8], unit: TimeUnit) -> Option<(PacketHeader, usize)> {
         let (&map, mut left) = packet.split_first()?;
         if map & (LEAD_BITS | self.unused) != LEAD_BITS {
             return None;
         }
-        for byte in &self.lead {
+        for byte in &self.id_prefix {
             left = left.strip_prefix(std::slice::from_ref(byte))?;
         }
         let mut head = PacketHeader::default();
         for step in &self.steps {
-            if map & step.bit != step.bit {
+            if map & step.presence_bit != step.presence_bit {
                 continue;
             }
             let mut value;
             (value, left) = match step.field_type {
-                HeaderFieldType::Number(max) => number(left, max)?,
+                HeaderFieldType::Number(max) => read_number(left, max)?,
                 HeaderFieldType::Bytes => bytes(left)?,
             };
-            if step.optional {
+            if step.is_optional {
                 match value.checked_sub(1) {
                     Some(less) => value = less,
                     None => continue,
@@ -176,8 +176,8 @@ impl HeaderProgram {
                 HeaderFieldRole::Sequence => head.sequence = Some(value),
                 HeaderFieldRole::Sender => head.sender = value,
                 HeaderFieldRole::Partition => head.partition = value,
-                HeaderFieldRole::Time => head.time = time_in(value, unit),
-                HeaderFieldRole::Reset => head.reset = value != 0,
+                HeaderFieldRole::Time => head.time_ns = time_in(value, unit),
+                HeaderFieldRole::Reset => head.has_reset = value != 0,
                 HeaderFieldRole::Nothing => {}
             }
         }
@@ -187,7 +187,7 @@ impl HeaderProgram {
 
 /// Reads an unsigned number of up to eight bytes in its shortest form. Returns it with the bytes after it.
 #[inline(always)]
-fn number(bytes: &[u8], max: u64) -> Option<(u64, &[u8])> {
+fn read_number(bytes: &[u8], max: u64) -> Option<(u64, &[u8])> {
     let (&first, left) = bytes.split_first()?;
     if first >= 0x80 {
         return Some((u64::from(first & 0x7f), left));
@@ -219,7 +219,7 @@ fn bytes(bytes: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// Encodes a number in groups of seven bits, the last with the stop bit.
-fn lead(id: u32) -> Vec<u8> {
+fn encode_lead(id: u32) -> Vec<u8> {
     let groups = (0..5).rev().map(|n| (id >> (7 * n) & 0x7f) as u8);
     let mut bytes: Vec<u8> = groups.skip_while(|group| *group == 0).collect();
     match bytes.last_mut() {

@@ -30,17 +30,17 @@ pub struct Engine {
     /// By channel: which of its lines are heard.
     pub(super) pulses: Vec<LineLiveness>,
     /// By pair: snapshots that no gap needed when they came.
-    pub(super) early: Vec<EarlySnapshotBuffer>,
+    pub(super) early_snapshots: Vec<EarlySnapshotBuffer>,
     /// Nothing more will come.
     pub(super) is_over: bool,
     /// By channel: the streams of the last packets, by partition.
-    latest: Vec<[StreamId; LATEST]>,
+    latest_streams: Vec<[StreamId; LATEST]>,
     /// Some packet waits.
-    waits: bool,
+    has_waiting: bool,
     held_bytes: usize,
     /// The address of the last packet, and its channel and line.
     route: Option<(SocketAddr, ChannelId, u8)>,
-    spare: Vec<Vec<u8>>,
+    spare_buffers: Vec<Vec<u8>>,
     pub(super) counters: PacketCounters,
 }
 
@@ -58,8 +58,8 @@ pub(super) struct SenderStream {
 /// The counters over all channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PacketCounters {
-    pub unknown: u64,
-    pub refused: u64,
+    pub unknown_packets: u64,
+    pub refused_packets: u64,
 }
 
 /// Partitions of a channel whose packets come in turns, so that the last stream of each is known.
@@ -72,22 +72,23 @@ impl Engine {
     /// Makes a handler that has seen no packets.
     #[must_use]
     pub fn new(config: Arc<HandlerConfig>) -> Self {
-        let has = |channel: usize, line: u8| {
+        let line_has = |channel: usize, line: u8| {
             config.addresses.iter().any(|(_, c, l)| c.index() == channel && *l == line)
         };
-        let pulse = |n: usize| LineLiveness::new(&config.window, [has(n, 0), has(n, 1)]);
+        let pulse =
+            |n: usize| LineLiveness::new(&config.arbitration_window, [line_has(n, 0), line_has(n, 1)]);
         Self {
             pulses: (0..config.channels.len()).map(pulse).collect(),
-            early: config.pairs.iter().map(|_| EarlySnapshotBuffer::default()).collect(),
+            early_snapshots: config.pairs.iter().map(|_| EarlySnapshotBuffer::default()).collect(),
             is_over: false,
             core: MessageProcessor::new(config.clone()),
             packets: PacketDecoder::new(config.clone()),
             streams: Vec::new(),
-            latest: vec![[StreamId::NONE; LATEST]; config.channels.len()],
-            waits: false,
+            latest_streams: vec![[StreamId::NONE; LATEST]; config.channels.len()],
+            has_waiting: false,
             held_bytes: 0,
             route: None,
-            spare: Vec::new(),
+            spare_buffers: Vec::new(),
             counters: PacketCounters::default(),
             config,
         }
@@ -108,7 +109,7 @@ impl Engine {
     /// Returns whether the levels of an instrument are complete.
     #[must_use]
     pub fn is_live(&self, instrument: InstrumentId) -> bool {
-        self.core.products.instruments[instrument.index()].live
+        self.core.products.instruments[instrument.index()].is_live
     }
 
     /// Requests a snapshot for an instrument whose book turned out to differ from the venue's. The snapshot must
@@ -120,11 +121,11 @@ impl Engine {
 
     /// Processes a datagram. Its events go to `out`, with the events of packets that waited for it or for a timeout.
     pub fn packet(&mut self, packet: Packet<'_>, out: &mut impl MarketEventSink) {
-        if self.waits {
-            self.time(packet.ts_recv.0, out);
+        if self.has_waiting {
+            self.pass_time(packet.ts_recv.0, out);
         }
-        let Some((channel, line)) = self.route(packet.to) else {
-            self.counters.unknown += 1;
+        let Some((channel, line)) = self.route_packet(packet.to) else {
+            self.counters.unknown_packets += 1;
             let packet_context =
                 self.packet_context(ChannelId(0), 0, StreamId::NONE, &packet, PacketHeader::default());
             return self.core.emit_for_packet(
@@ -139,15 +140,15 @@ impl Engine {
                 self.packet_context(channel, line, StreamId::NONE, &packet, PacketHeader::default());
             self.line_changes(&packet_context, change, packet.payload.len(), out);
         }
-        let opened = match self.packets.open(channel, packet.payload) {
+        let open_result = match self.packets.open(channel, packet.payload) {
             Ok(opened) => opened,
             Err(fault) => {
                 let packet_context =
                     self.packet_context(channel, line, StreamId::NONE, &packet, PacketHeader::default());
-                return self.refuse(&packet_context, packet.payload, &fault, out);
+                return self.refuse_packet(&packet_context, packet.payload, &fault, out);
             }
         };
-        let (head, body) = opened;
+        let (head, body) = open_result;
         let Some(sequence) = head.sequence else {
             let packet_context = self.packet_context(channel, line, StreamId::NONE, &packet, head);
             self.keep_early(&packet_context, packet.payload);
@@ -162,29 +163,37 @@ impl Engine {
             return match self.packets.body(
                 channel,
                 PacketBody { payload: packet.payload, offset: body },
-                &mut self.core.ids,
+                &mut self.core.long_ids,
             ) {
-                Ok(()) => self.apply(&packet_context, packet.payload, out),
-                Err(fault) => self.refuse(&packet_context, packet.payload, &fault, out),
+                Ok(()) => self.apply_packet(&packet_context, packet.payload, out),
+                Err(fault) => self.refuse_packet(&packet_context, packet.payload, &fault, out),
             };
         };
-        let Some(stream) = self.stream(channel, &head) else {
+        let Some(stream) = self.stream_of(channel, &head) else {
             let fault = PacketFault {
                 code: "no_room",
                 detail: format!("more than {STREAMS_MAX} senders on a channel"),
             };
             let packet_context = self.packet_context(channel, line, StreamId::NONE, &packet, head);
-            return self.refuse(&packet_context, packet.payload, &fault, out);
+            return self.refuse_packet(&packet_context, packet.payload, &fault, out);
         };
-        let PacketHeader { time: sent, reset, .. } = head;
+        let PacketHeader { time_ns: sent, has_reset: reset, .. } = head;
         let Packet { ts_recv: UnixNanos(ts_recv), position, .. } = packet;
         let SenderStream { origin, stream: arbitrated_stream, .. } = &mut self.streams[stream.index()];
-        let packet_context =
-            PacketContext { channel, line, stream, origin: *origin, ts_recv, position, sent, reset };
-        let arrival = PacketArrival { line, sequence, ts_recv, sent, reset };
+        let packet_context = PacketContext {
+            channel,
+            line,
+            stream,
+            origin: *origin,
+            ts_recv,
+            position,
+            sent_ns: sent,
+            has_reset: reset,
+        };
+        let arrival = PacketArrival { line_index: line, sequence, ts_recv, sent_ns: sent, has_reset: reset };
         arbitrated_stream.aside_verdict = None;
-        let begins = head.reset && arbitrated_stream.expected.is_none();
-        let mut verdict = arbitrated_stream.offer(arrival, packet.payload.len());
+        let begins = head.has_reset && arbitrated_stream.expected_number.is_none();
+        let mut verdict = arbitrated_stream.offer_packet(arrival, packet.payload.len());
         if verdict == ArrivalVerdict::Restart || arbitrated_stream.aside_verdict.is_some() {
             verdict = self.resolve_set_aside(&packet_context, sequence, verdict, out);
             // Another packet was decoded in between.
@@ -202,8 +211,8 @@ impl Engine {
     /// Handles a pause: no packet arrived until `now`. Packets that have waited too long for a missing packet are
     /// processed without it.
     pub fn idle(&mut self, now: UnixNanos, out: &mut impl MarketEventSink) {
-        if self.waits {
-            self.time(now.0, out);
+        if self.has_waiting {
+            self.pass_time(now.0, out);
         }
     }
 
@@ -217,8 +226,8 @@ impl Engine {
             origin: StreamId::NONE,
             ts_recv: now,
             position: 0,
-            sent: None,
-            reset: false,
+            sent_ns: None,
+            has_reset: false,
         };
         self.core.close(&packet_context, out);
     }
@@ -241,7 +250,7 @@ impl Engine {
                 }
             }
         }
-        self.waits = false;
+        self.has_waiting = false;
         self.lines_end(out);
     }
 
@@ -254,7 +263,7 @@ impl Engine {
         length: usize,
         out: &mut impl MarketEventSink,
     ) {
-        let LivenessChange { line, down, since } = change;
+        let LivenessChange { line_index: line, is_down: down, silent_since_ns: since } = change;
         let since = UnixNanos(since);
         let step =
             if down { MarketEvent::LineDown { line, since } } else { MarketEvent::LineUp { line, since } };
@@ -271,11 +280,13 @@ impl Engine {
             let of_channel = self.streams.iter().filter(|s| s.channel == channel);
             let behind_count =
                 of_channel.fold(0u64, |sum, s| sum.saturating_add(s.stream.packets_behind(line)));
-            if pulse.has(line) && !pulse.is_down(line) && behind_count > u64::from(self.config.window.packets)
+            if pulse.has_line(line)
+                && !pulse.is_down(line)
+                && behind_count > u64::from(self.config.arbitration_window.packets)
             {
                 let change = self.pulses[channel.index()].mark_down(line);
-                let to = self.config.addresses[0].0;
-                let packet = Packet { to, ts_recv: UnixNanos(now), position: 0, payload: &[] };
+                let first_address = self.config.addresses[0].0;
+                let packet = Packet { to: first_address, ts_recv: UnixNanos(now), position: 0, payload: &[] };
                 let packet_context =
                     self.packet_context(channel, line, StreamId::NONE, &packet, PacketHeader::default());
                 self.line_changes(&packet_context, change, 0, out);
@@ -292,7 +303,7 @@ impl Engine {
         head: PacketHeader,
     ) -> PacketContext {
         let origin = self.origin(stream);
-        let (sent, reset) = (head.time, head.reset);
+        let (sent, reset) = (head.time_ns, head.has_reset);
         PacketContext {
             channel,
             line,
@@ -300,8 +311,8 @@ impl Engine {
             origin,
             ts_recv: packet.ts_recv.0,
             position: packet.position,
-            sent,
-            reset,
+            sent_ns: sent,
+            has_reset: reset,
         }
     }
 
@@ -310,7 +321,7 @@ impl Engine {
     }
 
     #[inline]
-    fn route(&mut self, to: SocketAddr) -> Option<(ChannelId, u8)> {
+    fn route_packet(&mut self, to: SocketAddr) -> Option<(ChannelId, u8)> {
         match self.route {
             Some((cached_address, channel, line)) if cached_address == to => Some((channel, line)),
             _ => {
@@ -322,7 +333,12 @@ impl Engine {
         }
     }
 
-    fn apply(&mut self, packet_context: &PacketContext, payload: &[u8], out: &mut impl MarketEventSink) {
+    fn apply_packet(
+        &mut self,
+        packet_context: &PacketContext,
+        payload: &[u8],
+        out: &mut impl MarketEventSink,
+    ) {
         if self.packets.batch.messages.is_empty() {
             return self.core.emit_for_packet(
                 packet_context,
@@ -361,7 +377,7 @@ impl Engine {
                 self.streams[packet_context.stream.index()].stream.mark_used(
                     sequence,
                     packet_context.line,
-                    packet_context.sent,
+                    packet_context.sent_ns,
                 );
                 self.core.emit_for_packet(
                     packet_context,
@@ -371,14 +387,14 @@ impl Engine {
                 );
             }
             ArrivalVerdict::Now => {
-                match self.packets.body(packet_context.channel, body, &mut self.core.ids) {
+                match self.packets.body(packet_context.channel, body, &mut self.core.long_ids) {
                     Ok(()) => {
                         self.streams[packet_context.stream.index()].stream.mark_used(
                             sequence,
                             packet_context.line,
-                            packet_context.sent,
+                            packet_context.sent_ns,
                         );
-                        self.apply(packet_context, payload, out);
+                        self.apply_packet(packet_context, payload, out);
                     }
                     Err(fault) => {
                         self.streams[packet_context.stream.index()].stream.mark_corrupt(
@@ -386,11 +402,11 @@ impl Engine {
                             packet_context.line,
                             packet_context.ts_recv,
                         );
-                        self.refuse(packet_context, payload, &fault, out);
+                        self.refuse_packet(packet_context, payload, &fault, out);
                     }
                 }
             }
-            ArrivalVerdict::Wait => return self.keep(packet_context, sequence, body, out),
+            ArrivalVerdict::Wait => return self.hold_packet(packet_context, sequence, body, out),
             ArrivalVerdict::Duplicate => {
                 self.core.emit_for_packet(
                     packet_context,
@@ -401,7 +417,7 @@ impl Engine {
             }
             ArrivalVerdict::Late => {
                 let detail = format!("packet {sequence} came when it had been given up");
-                self.refuse(packet_context, payload, &PacketFault { code: "late", detail }, out);
+                self.refuse_packet(packet_context, payload, &PacketFault { code: "late", detail }, out);
             }
             ArrivalVerdict::Aside => {
                 let held_packet = self.held_packet(packet_context, payload);
@@ -430,7 +446,7 @@ impl Engine {
     }
 
     #[cold]
-    fn keep(
+    fn hold_packet(
         &mut self,
         packet_context: &PacketContext,
         sequence: u64,
@@ -439,34 +455,34 @@ impl Engine {
     ) {
         let payload = body.payload;
         // A bad packet must not block the other line's.
-        if self.config.reset != DictionaryResetMode::Never
-            && let Err(fault) = self.packets.body(packet_context.channel, body, &mut self.core.ids)
+        if self.config.reset_mode != DictionaryResetMode::Never
+            && let Err(fault) = self.packets.body(packet_context.channel, body, &mut self.core.long_ids)
         {
             self.streams[packet_context.stream.index()].stream.mark_corrupt(
                 sequence,
                 packet_context.line,
                 packet_context.ts_recv,
             );
-            self.refuse(packet_context, payload, &fault, out);
+            self.refuse_packet(packet_context, payload, &fault, out);
         } else {
             let held_packet = self.held_packet(packet_context, payload);
             self.held_bytes += payload.len();
-            self.streams[packet_context.stream.index()].stream.keep(
+            self.streams[packet_context.stream.index()].stream.hold_packet(
                 sequence,
                 held_packet,
-                packet_context.sent,
+                packet_context.sent_ns,
             );
-            self.waits = true;
+            self.has_waiting = true;
         }
         self.release_ready(packet_context.stream, packet_context.ts_recv, out);
     }
 
     fn held_packet(&mut self, packet_context: &PacketContext, payload: &[u8]) -> HeldPacket {
-        let mut bytes = self.spare.pop().unwrap_or_default();
+        let mut bytes = self.spare_buffers.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(payload);
         HeldPacket {
-            line: packet_context.line,
+            line_index: packet_context.line,
             ts_recv: packet_context.ts_recv,
             position: packet_context.position,
             bytes,
@@ -477,10 +493,10 @@ impl Engine {
     #[cold]
     fn release_ready(&mut self, stream: StreamId, now: i64, out: &mut impl MarketEventSink) {
         loop {
-            let no_room = self.held_bytes > self.config.window.bytes;
+            let no_room = self.held_bytes > self.config.arbitration_window.bytes;
             let arbitrated_stream = &mut self.streams[stream.index()].stream;
             if let Some((sequence, held_packet)) = arbitrated_stream.next() {
-                self.release(stream, sequence, held_packet, out);
+                self.release_packet(stream, sequence, held_packet, out);
             } else if let Some(lost_range) = arbitrated_stream.give_up(now, no_room) {
                 self.packets_lost(stream, now, lost_range, out);
             } else {
@@ -505,14 +521,14 @@ impl Engine {
             origin,
             ts_recv: now,
             position: 0,
-            sent: None,
-            reset: false,
+            sent_ns: None,
+            has_reset: false,
         };
         self.core.packets_lost(&packet_context, lost_range, out);
     }
 
     /// Processes a packet that has waited.
-    fn release(
+    fn release_packet(
         &mut self,
         stream: StreamId,
         sequence: u64,
@@ -520,7 +536,7 @@ impl Engine {
         out: &mut impl MarketEventSink,
     ) {
         self.held_bytes -= held_packet.bytes.len();
-        let HeldPacket { line, ts_recv, position, bytes } = held_packet;
+        let HeldPacket { line_index: line, ts_recv, position, bytes } = held_packet;
         let channel = self.streams[stream.index()].channel;
         let mut packet_context = PacketContext {
             channel,
@@ -529,11 +545,11 @@ impl Engine {
             origin: self.origin(stream),
             ts_recv,
             position,
-            sent: None,
-            reset: false,
+            sent_ns: None,
+            has_reset: false,
         };
-        let read = self.packets.open(channel, &bytes).and_then(|(head, body)| {
-            (packet_context.sent, packet_context.reset) = (head.time, head.reset);
+        let decode_result = self.packets.open(channel, &bytes).and_then(|(head, body)| {
+            (packet_context.sent_ns, packet_context.has_reset) = (head.time_ns, head.has_reset);
             self.keep_early(&packet_context, &bytes);
             match self.is_unneeded(channel) {
                 true => {
@@ -543,25 +559,25 @@ impl Engine {
                 false => self.packets.body(
                     channel,
                     PacketBody { payload: &bytes, offset: body },
-                    &mut self.core.ids,
+                    &mut self.core.long_ids,
                 ),
             }
         });
-        match read {
+        match decode_result {
             Ok(()) => {
-                self.streams[stream.index()].stream.mark_used(sequence, line, packet_context.sent);
-                self.apply(&packet_context, &bytes, out);
+                self.streams[stream.index()].stream.mark_used(sequence, line, packet_context.sent_ns);
+                self.apply_packet(&packet_context, &bytes, out);
             }
             Err(fault) => {
                 let arbitrated_stream = &mut self.streams[stream.index()].stream;
                 arbitrated_stream.mark_corrupt(sequence, line, ts_recv);
-                let lost_range = arbitrated_stream.skip(sequence);
+                let lost_range = arbitrated_stream.skip_packet(sequence);
                 self.core.packets_lost(&packet_context, lost_range, out);
-                self.refuse(&packet_context, &bytes, &fault, out);
+                self.refuse_packet(&packet_context, &bytes, &fault, out);
             }
         }
-        if self.spare.len() < SPARE_MAX {
-            self.spare.push(bytes);
+        if self.spare_buffers.len() < SPARE_MAX {
+            self.spare_buffers.push(bytes);
         }
     }
 
@@ -570,7 +586,7 @@ impl Engine {
         loop {
             let arbitrated_stream = &mut self.streams[stream.index()].stream;
             if let Some((sequence, held_packet)) = arbitrated_stream.next() {
-                self.release(stream, sequence, held_packet, out);
+                self.release_packet(stream, sequence, held_packet, out);
             } else if let Some(lost_range) = arbitrated_stream.give_up_now() {
                 let now = arbitrated_stream.last_heard();
                 self.packets_lost(stream, now, lost_range, out);
@@ -582,12 +598,12 @@ impl Engine {
 
     /// Handles the passage of time: processes packets that have waited too long.
     #[cold]
-    fn time(&mut self, now: i64, out: &mut impl MarketEventSink) {
-        self.waits = false;
+    fn pass_time(&mut self, now: i64, out: &mut impl MarketEventSink) {
+        self.has_waiting = false;
         for stream in (0..self.streams.len()).map(StreamId::new) {
             if self.streams[stream.index()].stream.has_waiting() {
                 self.release_ready(stream, now, out);
-                self.waits |= self.streams[stream.index()].stream.has_waiting();
+                self.has_waiting |= self.streams[stream.index()].stream.has_waiting();
             }
         }
     }
@@ -611,22 +627,22 @@ impl Engine {
         }
         if verdict == ArrivalVerdict::Restart {
             // Waiting packets have old numbers: they are used, so that they are accounted for.
-            let first = arbitrated_stream.expected;
+            let expected_number = arbitrated_stream.expected_number;
             while let Some((sequence, held_packet)) =
                 self.streams[packet_context.stream.index()].stream.drain()
             {
-                self.release(packet_context.stream, sequence, held_packet, out);
+                self.release_packet(packet_context.stream, sequence, held_packet, out);
             }
-            self.streams[packet_context.stream.index()].stream.expected = first;
-            self.core.restart(packet_context, out);
+            self.streams[packet_context.stream.index()].stream.expected_number = expected_number;
+            self.core.restart_stream(packet_context, out);
         }
         match (aside_packet, good) {
             (Some((sequence, held_packet)), Some(true)) => {
                 let packet_context = PacketContext {
                     ts_recv: held_packet.ts_recv,
                     position: held_packet.position,
-                    sent: None,
-                    reset: false,
+                    sent_ns: None,
+                    has_reset: false,
                     ..*packet_context
                 };
                 let arbitrated_stream = &mut self.streams[packet_context.stream.index()].stream;
@@ -637,8 +653,11 @@ impl Engine {
                 };
                 match self.packets.open(packet_context.channel, &held_packet.bytes) {
                     Ok((head, body)) => {
-                        let packet_context =
-                            PacketContext { sent: head.time, reset: head.reset, ..packet_context };
+                        let packet_context = PacketContext {
+                            sent_ns: head.time_ns,
+                            has_reset: head.has_reset,
+                            ..packet_context
+                        };
                         let body = PacketBody { payload: &held_packet.bytes, offset: body };
                         self.handle_set_aside(
                             &packet_context,
@@ -647,7 +666,7 @@ impl Engine {
                             out,
                         );
                     }
-                    Err(fault) => self.refuse(&packet_context, &held_packet.bytes, &fault, out),
+                    Err(fault) => self.refuse_packet(&packet_context, &held_packet.bytes, &fault, out),
                 }
             }
             (Some((_, held_packet)), _) => self.refuse_damaged(packet_context.stream, held_packet, out),
@@ -665,7 +684,7 @@ impl Engine {
     /// Refuses a packet whose number was damaged.
     fn refuse_damaged(&mut self, stream: StreamId, held_packet: HeldPacket, out: &mut impl MarketEventSink) {
         let channel = self.streams[stream.index()].channel;
-        let (line, origin) = (held_packet.line, self.origin(stream));
+        let (line, origin) = (held_packet.line_index, self.origin(stream));
         let packet_context = PacketContext {
             channel,
             line,
@@ -673,11 +692,16 @@ impl Engine {
             origin,
             ts_recv: held_packet.ts_recv,
             position: held_packet.position,
-            sent: None,
-            reset: false,
+            sent_ns: None,
+            has_reset: false,
         };
         let detail = "its number is far from all others of its line".to_owned();
-        self.refuse(&packet_context, &held_packet.bytes, &PacketFault { code: "bad_sequence", detail }, out);
+        self.refuse_packet(
+            &packet_context,
+            &held_packet.bytes,
+            &PacketFault { code: "bad_sequence", detail },
+            out,
+        );
     }
 
     /// Returns whether a packet's messages are of no use now, so that only its number is read.
@@ -685,19 +709,19 @@ impl Engine {
     fn is_unneeded(&self, channel: ChannelId) -> bool {
         let channel = &self.config.channels[channel.index()];
         channel.role == ChannelRole::Snapshot
-            && self.config.reset != DictionaryResetMode::Never
-            && !self.core.products.needs_snapshots(channel.pair)
+            && self.config.reset_mode != DictionaryResetMode::Never
+            && !self.core.products.needs_snapshots(channel.channel_pair)
     }
 
     #[cold]
-    fn refuse(
+    fn refuse_packet(
         &mut self,
         packet_context: &PacketContext,
         payload: &[u8],
         fault: &PacketFault,
         out: &mut impl MarketEventSink,
     ) {
-        self.counters.refused += 1;
+        self.counters.refused_packets += 1;
         let refusal = RefusedInput { code: fault.code, detail: &fault.detail, raw: payload };
         self.core.emit_for_packet(packet_context, payload.len(), MarketEvent::Refused(refusal), out);
         self.core.emit_for_packet(
@@ -709,8 +733,8 @@ impl Engine {
     }
 
     #[inline]
-    fn stream(&mut self, channel: ChannelId, head: &PacketHeader) -> Option<StreamId> {
-        let latest = &mut self.latest[channel.index()][head.partition as usize % LATEST];
+    fn stream_of(&mut self, channel: ChannelId, head: &PacketHeader) -> Option<StreamId> {
+        let latest = &mut self.latest_streams[channel.index()][head.partition as usize % LATEST];
         let is_match =
             |s: &SenderStream| (s.channel, s.sender, s.partition) == (channel, head.sender, head.partition);
         if self.streams.get(latest.index()).is_some_and(is_match) {
@@ -724,7 +748,7 @@ impl Engine {
             }
             None => {
                 let PacketHeader { sender, partition, .. } = *head;
-                let stream = ArbitratedStream::new(self.config.window);
+                let stream = ArbitratedStream::new(self.config.arbitration_window);
                 let is_same_sender = |s: &SenderStream| (s.sender, s.partition) == (sender, partition);
                 let origin = self.streams.iter().position(is_same_sender).unwrap_or(self.streams.len());
                 let origin = StreamId::new(origin);

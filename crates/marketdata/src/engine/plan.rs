@@ -10,7 +10,7 @@ use super::config::{
     ByteOrder, ChannelConfig, ChannelsConfig, DictionaryResetMode, FastMessageConfig, MessageKind,
     NumberingScope, PacketHeaderConfig, RecoverySettings,
 };
-use super::config_refusal::{ConfigRefusal, ConfigResult, refuse};
+use super::config_refusal::{ConfigRefusal, ConfigResult, refuse_config};
 use super::field_roles::{FIELDS, FieldRole};
 use super::market_event::ChannelRole;
 use super::packet_header::HeaderProgram;
@@ -22,17 +22,17 @@ use unitape_model::ChannelId;
 /// The configuration of a handler.
 #[derive(Clone, Debug)]
 pub struct HandlerConfig {
-    pub(super) key: NumberingScope,
-    pub(super) reset: DictionaryResetMode,
-    pub(super) time: TimeUnit,
+    pub(super) numbering_scope: NumberingScope,
+    pub(super) reset_mode: DictionaryResetMode,
+    pub(super) time_unit: TimeUnit,
     pub(super) px_exponent: i8,
     pub(super) qty_exponent: i8,
     pub(super) market_depth: Option<u16>,
     /// The reference data that give the number of levels, if nothing else does.
     pub(super) depth_source: DepthSource,
-    pub(super) window: ArbitrationWindow,
+    pub(super) arbitration_window: ArbitrationWindow,
     pub(super) recovery: RecoverySettings,
-    pub(super) framing: PacketFraming,
+    pub(super) packet_framing: PacketFraming,
     pub(super) codes: VenueCodes,
     pub(super) sets: Vec<TemplateSet>,
     pub(super) channels: Vec<ChannelPlan>,
@@ -47,7 +47,7 @@ pub struct OverrideSummary {
     /// The number of its messages.
     pub messages: usize,
     /// The table has its own framing.
-    pub framing: bool,
+    pub has_own_framing: bool,
 }
 
 /// Whether the number of levels is known only from reference data, and from which.
@@ -64,9 +64,9 @@ pub(super) enum DepthSource {
 pub(super) struct ChannelPlan {
     pub name: String,
     pub role: ChannelRole,
-    pub pair: u16,
+    pub channel_pair: u16,
     /// Index of the channel's templates in [`HandlerConfig::sets`].
-    pub set: u16,
+    pub template_set: u16,
 }
 
 /// The framing of packets.
@@ -94,31 +94,31 @@ impl HandlerConfig {
         files: &BTreeMap<String, Vec<u8>>,
     ) -> Result<Self, ConfigRefusal> {
         let framing_text = text.framing.clone().unwrap_or_default();
-        let framing = framing(&framing_text)?;
+        let framing = check_framing(&framing_text)?;
         if framing == PacketFraming::Header && text.reset == Some(DictionaryResetMode::Never) {
-            return refuse(
+            return refuse_config(
                 &["reset"],
                 "a header is a message of its own: dictionaries are emptied at least by packet",
             );
         }
         let mut config = Self {
-            key: text.key.unwrap_or_default(),
-            reset: text.reset.unwrap_or_default(),
-            time: text.time.unwrap_or_default(),
+            numbering_scope: text.key.unwrap_or_default(),
+            reset_mode: text.reset.unwrap_or_default(),
+            time_unit: text.time.unwrap_or_default(),
             px_exponent: text.px_exponent.unwrap_or(0),
             qty_exponent: text.qty_exponent.unwrap_or(0),
             market_depth: text.market_depth,
             depth_source: DepthSource::Otherwise,
-            window: text.window.unwrap_or_default(),
+            arbitration_window: text.window.unwrap_or_default(),
             recovery: text.recovery.unwrap_or_default(),
-            framing,
+            packet_framing: framing,
             codes: codes(text)?,
             sets: Vec::new(),
             channels: Vec::new(),
             addresses: Vec::new(),
             pairs: Vec::new(),
         };
-        config.bounds()?;
+        config.check_bounds()?;
         let mut pairs: Vec<(&str, bool)> = Vec::new();
         for (i, channel) in text.channel.iter().enumerate() {
             let index_text = i.to_string();
@@ -134,7 +134,10 @@ impl HandlerConfig {
             config.take_addresses(i, channel)?;
             let names = if channel.templates.is_empty() { &text.templates } else { &channel.templates };
             if names.is_empty() {
-                return refuse(&key_path, "no templates: say fast.templates, or `templates` of the channel");
+                return refuse_config(
+                    &key_path,
+                    "no templates: say fast.templates, or `templates` of the channel",
+                );
             }
             let set = match config.sets.iter().position(|set| &set.files == names) {
                 Some(set) => set,
@@ -144,17 +147,22 @@ impl HandlerConfig {
                 }
             };
             let (pair, set) = (pair as u16, set as u16);
-            config.channels.push(ChannelPlan { name: channel.name.clone(), role: channel.role, pair, set });
+            config.channels.push(ChannelPlan {
+                name: channel.name.clone(),
+                role: channel.role,
+                channel_pair: pair,
+                template_set: set,
+            });
         }
         if config.channels.is_empty() {
-            return refuse(&[], "no channels: say where packets come from in [[fast.channel]]");
+            return refuse_config(&[], "no channels: say where packets come from in [[fast.channel]]");
         }
         config.pairs = pairs.into_iter().map(|(_, snapshots)| snapshots).collect();
-        config.messages(text, overrides.messages)?;
+        config.check_messages(text, overrides.messages)?;
         config.check_pairs(text)?;
         config.check_lines(text)?;
         if framing == PacketFraming::Header {
-            config.header(&framing_text, overrides.framing)?;
+            config.header(&framing_text, overrides.has_own_framing)?;
         }
         Ok(config)
     }
@@ -163,8 +171,8 @@ impl HandlerConfig {
     ///
     /// # Errors
     /// Returns the first error and its location.
-    pub fn check(text: &ChannelsConfig) -> Result<(), ConfigRefusal> {
-        framing(&text.framing.clone().unwrap_or_default())?;
+    pub fn check_parts(text: &ChannelsConfig) -> Result<(), ConfigRefusal> {
+        check_framing(&text.framing.clone().unwrap_or_default())?;
         codes(text)?;
         for (i, message) in text.message.iter().enumerate() {
             fields(message, &["message", &i.to_string()])?;
@@ -185,25 +193,25 @@ impl HandlerConfig {
         self.addresses.iter().copied()
     }
 
-    fn bounds(&self) -> ConfigResult<()> {
-        let ArbitrationWindow { packets, ns, dead_ns, far, silent_ns, .. } = self.window;
+    fn check_bounds(&self) -> ConfigResult<()> {
+        let ArbitrationWindow { packets, ns, dead_ns, far, silent_ns, .. } = self.arbitration_window;
         if packets == 0 || packets > 4096 {
-            return refuse(&["window", "packets"], "window.packets: 1 to 4096");
+            return refuse_config(&["window", "packets"], "window.packets: 1 to 4096");
         }
         if ns < 0 || dead_ns < 0 {
-            return refuse(&["window"], "window: times are not negative");
+            return refuse_config(&["window"], "window: times are not negative");
         }
         if silent_ns <= 0 {
-            return refuse(&["window", "silent_ns"], "window.silent_ns: more than 0");
+            return refuse_config(&["window", "silent_ns"], "window.silent_ns: more than 0");
         }
         if self.recovery.early_bytes > EARLY_BYTES_MAX {
-            return refuse(&["recovery", "early_bytes"], "recovery.early_bytes: at most 64 MiB");
+            return refuse_config(&["recovery", "early_bytes"], "recovery.early_bytes: at most 64 MiB");
         }
         if far < u32::from(packets) {
-            return refuse(&["window", "far"], "window.far: not less than window.packets");
+            return refuse_config(&["window", "far"], "window.far: not less than window.packets");
         }
         if self.market_depth == Some(0) {
-            return refuse(&["market_depth"], "market_depth: at least 1");
+            return refuse_config(&["market_depth"], "market_depth: at least 1");
         }
         Ok(())
     }
@@ -213,27 +221,28 @@ impl HandlerConfig {
         for (line, (key, addresses)) in [("a", &text.a), ("b", &text.b)].into_iter().enumerate() {
             for address in addresses {
                 let key_path = ["channel", &index_text, key];
-                let Ok(to) = address.parse::<SocketAddr>() else {
-                    return refuse(
+                let Ok(channel_address) = address.parse::<SocketAddr>() else {
+                    return refuse_config(
                         &key_path,
                         format!("`{address}` is no address and port, as 224.0.50.1:59001"),
                     );
                 };
-                if self.addresses.iter().any(|(used_address, ..)| *used_address == to) {
-                    return refuse(&key_path, format!("{address} appears twice"));
+                if self.addresses.iter().any(|(used_address, ..)| *used_address == channel_address) {
+                    return refuse_config(&key_path, format!("{address} appears twice"));
                 }
-                self.addresses.push((to, ChannelId(channel as u16), line as u8));
+                self.addresses.push((channel_address, ChannelId(channel as u16), line as u8));
             }
         }
         match text.a.is_empty() && text.b.is_empty() {
-            true => {
-                refuse(&["channel", &index_text], "no address: say `a`, and `b` where there is a second line")
-            }
+            true => refuse_config(
+                &["channel", &index_text],
+                "no address: say `a`, and `b` where there is a second line",
+            ),
             false => Ok(()),
         }
     }
 
-    fn messages(&mut self, text: &ChannelsConfig, own_count: usize) -> ConfigResult<()> {
+    fn check_messages(&mut self, text: &ChannelsConfig, own_count: usize) -> ConfigResult<()> {
         let mut depth_source = DepthSource::Otherwise;
         for (i, message) in text.message.iter().enumerate() {
             let index_text = i.to_string();
@@ -243,13 +252,15 @@ impl HandlerConfig {
             for set in &mut self.sets {
                 for index in 0..set.templates.list().len() {
                     let name = &set.templates.list()[index].name.local;
-                    if set.kinds[index].is_some() || !message.templates.iter().any(|p| is_like(name, p)) {
+                    if set.kind_by_template[index].is_some()
+                        || !message.templates.iter().any(|p| is_like(name, p))
+                    {
                         continue;
                     }
-                    set.kinds[index] = Some(message.kind);
+                    set.kind_by_template[index] = Some(message.kind);
                     templates += 1;
                     for (n, (path, tag)) in fields.iter().enumerate() {
-                        let added = set.ask(index, path, *tag);
+                        let added = set.request_field(index, path, *tag);
                         match_counts[n] += added;
                         if added > 0 && *tag == FieldRole::MarketDepth {
                             depth_source = match message.kind {
@@ -264,14 +275,14 @@ impl HandlerConfig {
                 }
             }
             if templates == 0 && i < own_count {
-                return refuse(
+                return refuse_config(
                     &[key_path[0], key_path[1], "templates"],
                     format!("no template is called {}", message.templates.join(" or ")),
                 );
             }
             let name_of = |path: &str| {
-                let named = message.fields.iter().find(|(_, p)| *p == path);
-                named.map_or("entries", |(name, _)| name)
+                let named_field = message.fields.iter().find(|(_, p)| *p == path);
+                named_field.map_or("entries", |(name, _)| name)
             };
             let lacks = fields.iter().zip(&match_counts).find(|((path, _), match_count)| {
                 **match_count == 0
@@ -283,7 +294,7 @@ impl HandlerConfig {
                     "entries" => &[key_path[0], key_path[1], "entries"],
                     name => &[key_path[0], key_path[1], "fields", name],
                 };
-                return refuse(
+                return refuse_config(
                     refusal_path,
                     format!("{name}: no field `{path}` in {}", message.templates.join(", ")),
                 );
@@ -306,15 +317,15 @@ impl HandlerConfig {
         let two = text.channel.iter().enumerate().find(|(_, c)| !c.a.is_empty() && !c.b.is_empty());
         let Some((index, channel)) = two else { return Ok(()) };
         let key_path = ["channel", &index.to_string(), "b"];
-        if self.reset == DictionaryResetMode::Never {
+        if self.reset_mode == DictionaryResetMode::Never {
             // A copy that was begun and is bad, or one that is left out, has changed what the next is read by.
             let reason = "two lines need dictionaries that are emptied, by packet or by message: reset = \"never\" is for one";
-            return refuse(&key_path, reason);
+            return refuse_config(&key_path, reason);
         }
         let depth = |m: &&super::config::FastMessageConfig| {
             m.kind == MessageKind::Depth && !m.fields.contains_key("sequence")
         };
-        if matches!(self.framing, PacketFraming::Plain | PacketFraming::Length)
+        if matches!(self.packet_framing, PacketFraming::Plain | PacketFraming::Length)
             && channel.role == ChannelRole::Incremental
             && let Some(message) = text.message.iter().find(depth)
         {
@@ -322,7 +333,7 @@ impl HandlerConfig {
                 "two lines, but nothing identifies copies: neither packets nor messages {} have a number",
                 message.templates.join(", ")
             );
-            return refuse(&key_path, reason);
+            return refuse_config(&key_path, reason);
         }
         Ok(())
     }
@@ -337,7 +348,7 @@ impl HandlerConfig {
                      they have in them",
                     channel.name
                 );
-                refuse(message, reason)
+                refuse_config(message, reason)
             }
         }
     }
@@ -358,7 +369,7 @@ impl HandlerConfig {
                      give it the `pair` of the channels that it recovers, or leave `pair` away on all",
                     unpaired.name, unpaired.pair
                 );
-                refuse(&["channel", &channel.to_string(), "pair"], reason)
+                refuse_config(&["channel", &channel.to_string(), "pair"], reason)
             }
         }
     }
@@ -388,37 +399,38 @@ impl HandlerConfig {
                     .or_else(|| HeaderProgram::compile(&set.templates.list()[index], &requested_fields));
                 for (n, (_, path, tag)) in fields.iter().enumerate() {
                     if let Some(path) = path {
-                        match_counts[n] += set.ask(index, path, *tag);
+                        match_counts[n] += set.request_field(index, path, *tag);
                     }
                 }
             }
         }
         if templates == 0 {
-            return refuse(&["framing", "header"], format!("header: no template is called {name}"));
+            return refuse_config(&["framing", "header"], format!("header: no template is called {name}"));
         }
         for ((key, path, _), match_count) in fields.into_iter().zip(match_counts) {
             if let Some(path) = path
                 && match_count == 0
                 && (is_own || key == "sequence")
             {
-                return refuse(&["framing", key], format!("{key}: no field `{path}` in {name}"));
+                return refuse_config(&["framing", key], format!("{key}: no field `{path}` in {name}"));
             }
         }
         Ok(())
     }
 }
 
-fn framing(text: &PacketHeaderConfig) -> ConfigResult<PacketFraming> {
+fn check_framing(text: &PacketHeaderConfig) -> ConfigResult<PacketFraming> {
     let framings = [text.header.is_some(), text.number_bytes > 0, text.length];
     if framings.iter().filter(|t| **t).count() > 1 {
-        return refuse(&["framing"], "framing: one of `header`, `number_bytes` and `length`");
+        return refuse_config(&["framing"], "framing: one of `header`, `number_bytes` and `length`");
     }
     if text.header.is_some() {
         return match &text.sequence {
             Some(_) => Ok(PacketFraming::Header),
-            None => {
-                refuse(&["framing"], "framing: `header` needs `sequence`, its field with the packet's number")
-            }
+            None => refuse_config(
+                &["framing"],
+                "framing: `header` needs `sequence`, its field with the packet's number",
+            ),
         };
     }
     if text.length {
@@ -430,7 +442,7 @@ fn framing(text: &PacketHeaderConfig) -> ConfigResult<PacketFraming> {
             let PacketHeaderConfig { number_bytes: bytes, order, skip, every, .. } = *text;
             Ok(PacketFraming::Number { bytes, order, skip, every })
         }
-        _ => refuse(&["framing", "number_bytes"], "number_bytes: 1 to 8"),
+        _ => refuse_config(&["framing", "number_bytes"], "number_bytes: 1 to 8"),
     }
 }
 
@@ -444,16 +456,19 @@ fn fields<'t>(
         match FIELDS.iter().find(|(field_name, _)| field_name == name) {
             Some((_, tag)) => fields.push((path, *tag)),
             None => {
-                let all: Vec<_> = FIELDS.iter().map(|(name, _)| *name).collect();
-                let reason = format!("no field `{name}`; fields: {}", all.join(", "));
-                return refuse(&[key_path[0], key_path[1], "fields", name], reason);
+                let field_names: Vec<_> = FIELDS.iter().map(|(name, _)| *name).collect();
+                let reason = format!("no field `{name}`; fields: {}", field_names.join(", "));
+                return refuse_config(&[key_path[0], key_path[1], "fields", name], reason);
             }
         }
     }
     if let Some(lacks) =
         required_fields(message.kind).iter().find(|name| !message.fields.contains_key(**name))
     {
-        return refuse(key_path, format!("kind {} needs the field `{lacks}`", kind_word(message.kind)));
+        return refuse_config(
+            key_path,
+            format!("kind {} needs the field `{lacks}`", kind_word(message.kind)),
+        );
     }
     if let Some(entries) = &message.entries {
         fields.push((entries, FieldRole::Entries));

@@ -30,23 +30,23 @@ mod renumbering;
 pub(super) struct TrackedInstrument {
     pub product: ProductId,
     /// The instrument's levels are complete.
-    pub live: bool,
+    pub is_live: bool,
     /// Snapshots mend it.
-    pub mended: bool,
+    pub is_mendable: bool,
     /// How many levels it has is known, as far as it will be; see [`TrackedProduct::deep`].
     pub deep: bool,
     /// The instrument is no longer traded; the engine does not wait for it.
     pub is_delisted: bool,
     /// Messages up to this one are in its book.
-    pub has: u64,
+    pub last_in_book: u64,
     /// A snapshot must have at least this one in it.
-    pub need: u64,
+    pub snapshot_min: u64,
     /// Index of the instrument's last waiting level, plus one; 0 if no level waits.
-    tail: u64,
+    last_waiting: u64,
     /// The number of levels of a side, if they are counted.
     pub levels: [u16; 2],
     /// The maximum number; 0 for no bound.
-    pub depth: u16,
+    pub depth_max: u16,
 }
 
 #[cfg(test)]
@@ -54,7 +54,18 @@ impl TrackedInstrument {
     /// Makes an instrument with `depth` levels a side, for tests of levels alone.
     pub fn with_depth(depth: u16) -> Self {
         let (product, live, mended, deep, is_delisted) = (ProductId(0), true, true, true, false);
-        Self { product, live, mended, deep, is_delisted, has: 0, need: 0, tail: 0, levels: [0; 2], depth }
+        Self {
+            product,
+            is_live: live,
+            is_mendable: mended,
+            deep,
+            is_delisted,
+            last_in_book: 0,
+            snapshot_min: 0,
+            last_waiting: 0,
+            levels: [0; 2],
+            depth_max: depth,
+        }
     }
 }
 
@@ -62,42 +73,42 @@ impl TrackedInstrument {
 #[derive(Clone, Debug)]
 pub(super) struct TrackedProduct {
     /// The product's pair of channels.
-    pub pair: u16,
+    pub channel_pair: u16,
     /// The stream that its last message came from.
     pub stream: StreamId,
     /// The product's sender and partition, if known.
     pub(super) origin: StreamId,
     /// When the last message was received, or the snapshot that replaces it, and when it was sent.
-    pub(super) heard: i64,
-    pub(super) sent: Option<i64>,
+    pub(super) heard_ns: i64,
+    pub(super) sent_ns: Option<i64>,
     /// Messages in a row whose numbers may have begun again.
-    pub(super) odd: u8,
+    pub(super) odd_messages: u8,
     /// The product's state, and the message that set it.
-    pub state: (NativeId, u64),
+    pub product_state: (NativeId, u64),
     /// The number of the next message; `None` before the first message.
-    pub next: Option<u64>,
+    pub next_number: Option<u64>,
     /// The last missing message before the ones received in a row.
-    pub need: u64,
+    pub last_missing: u64,
     /// The product's instruments.
     pub instruments: Vec<InstrumentId>,
     /// The number of them that are not live.
-    pub stale: u32,
+    pub stale_instruments: u32,
     /// All of its instruments are known and live.
     pub is_complete: bool,
     /// How many levels it has is known, as far as it will be: a book whose lowest levels fall out unseen is not the venue's.
     pub deep: bool,
     /// Reference data define its instruments.
-    pub defined: bool,
+    pub is_defined: bool,
     /// Books begin empty: instruments that are not known yet need no snapshot.
     pub begins_empty: bool,
     /// The first instrument whose snapshot came since it is not whole: when it comes again, all have come.
-    round: Option<InstrumentId>,
+    round_start: Option<InstrumentId>,
     pub is_round_complete: bool,
     /// The time since which the product's numbers have restarted, but not those of its snapshots, as far as is known.
     /// Snapshots with later numbers may still belong to the old numbering.
     pub(super) restarted: Option<i64>,
     /// The reverse: the snapshots belong to a numbering of which no messages have arrived.
-    pub(super) early: Option<i64>,
+    pub(super) early_since_ns: Option<i64>,
     /// The last message that a snapshot included; 0 if there was no snapshot.
     pub(super) snapshot_last: u64,
     /// When the first snapshot with that message was received, and when it was sent.
@@ -109,9 +120,9 @@ pub(super) struct TrackedProduct {
     pub(super) explained: Option<u64>,
     /// Since when a packet of its stream lies aside, which may be the first of other numbers.
     pub(super) aside_since: Option<i64>,
-    waits: VecDeque<WaitingLevel>,
+    waiting_levels: VecDeque<WaitingLevel>,
     /// The number of the first that waits.
-    base: u64,
+    first_waiting: u64,
     pub no_room: bool,
 }
 
@@ -120,10 +131,10 @@ pub(super) struct TrackedProduct {
 pub(super) struct WaitingLevel {
     pub entry: EntryFields,
     pub sequence: u64,
-    pub time: i64,
+    pub time_ns: i64,
     instrument: InstrumentId,
     /// Index of the instrument's previous waiting level, plus one.
-    before: u64,
+    previous_waiting: u64,
 }
 
 /// The verdict on a message's number.
@@ -154,10 +165,10 @@ pub(super) struct ProductRecoveryTable {
     pub list: Vec<TrackedProduct>,
     pub instruments: Vec<TrackedInstrument>,
     /// By pair: products that are not whole.
-    pub wanting: Vec<u32>,
+    pub unwhole_products: Vec<u32>,
     /// By pair: whether it has snapshots.
     snapshots: Vec<bool>,
-    waiting: usize,
+    waiting_count: usize,
     /// The pair of the last gap, until the engine has looked for snapshots that cover it.
     pub gap_of: Option<u16>,
     /// The number of restarts of any product's numbers.
@@ -194,9 +205,9 @@ impl ProductRecoveryTable {
             window_ns: window.ns,
             list: Vec::new(),
             instruments: Vec::new(),
-            wanting: vec![0; snapshots.len()],
+            unwhole_products: vec![0; snapshots.len()],
             snapshots,
-            waiting: 0,
+            waiting_count: 0,
             gap_of: None,
             restarts: 0,
             counters: ProductCounters::default(),
@@ -210,35 +221,35 @@ impl ProductRecoveryTable {
         }
         let is_complete = !self.snapshots[usize::from(pair)];
         self.list.push(TrackedProduct {
-            pair,
+            channel_pair: pair,
             stream: StreamId::NONE,
             origin: StreamId::NONE,
-            heard: 0,
-            sent: None,
-            odd: 0,
-            state: (NativeId::NONE, 0),
-            next: None,
-            need: 0,
+            heard_ns: 0,
+            sent_ns: None,
+            odd_messages: 0,
+            product_state: (NativeId::NONE, 0),
+            next_number: None,
+            last_missing: 0,
             instruments: Vec::new(),
-            stale: 0,
+            stale_instruments: 0,
             is_complete,
             deep: is_complete || self.depth_source != DepthSource::OfProducts,
-            defined: false,
+            is_defined: false,
             begins_empty: is_complete,
-            round: None,
+            round_start: None,
             is_round_complete: false,
             restarted: None,
-            early: None,
+            early_since_ns: None,
             snapshot_last: 0,
             snapshot_at: (0, None),
             last_loss: None,
             explained: None,
             aside_since: None,
-            waits: VecDeque::new(),
-            base: 0,
+            waiting_levels: VecDeque::new(),
+            first_waiting: 0,
             no_room: false,
         });
-        self.wanting[usize::from(pair)] += u32::from(!is_complete);
+        self.unwhole_products[usize::from(pair)] += u32::from(!is_complete);
         Some(ProductId(self.list.len() as u32 - 1))
     }
 
@@ -249,25 +260,25 @@ impl ProductRecoveryTable {
         }
         let tracked_product = &mut self.list[product.index()];
         let (need, levels, mended) =
-            (tracked_product.need, [0; 2], self.snapshots[usize::from(tracked_product.pair)]);
+            (tracked_product.last_missing, [0; 2], self.snapshots[usize::from(tracked_product.channel_pair)]);
         let deep = !mended || self.depth_source != DepthSource::OfInstruments;
-        let live = tracked_product.begins_empty && deep;
+        let begins_live = tracked_product.begins_empty && deep;
         let index = InstrumentId(self.instruments.len() as u32);
         tracked_product.instruments.push(index);
         self.instruments.push(TrackedInstrument {
             product,
-            live,
-            mended,
+            is_live: begins_live,
+            is_mendable: mended,
             deep,
             is_delisted: false,
-            has: 0,
-            need,
-            tail: 0,
+            last_in_book: 0,
+            snapshot_min: need,
+            last_waiting: 0,
             levels,
-            depth,
+            depth_max: depth,
         });
-        if !live {
-            tracked_product.stale += 1;
+        if !begins_live {
+            tracked_product.stale_instruments += 1;
             self.set_not_whole(product);
         }
         Some(index)
@@ -276,7 +287,7 @@ impl ProductRecoveryTable {
     /// Returns whether any product of a pair needs snapshots.
     #[inline]
     pub fn needs_snapshots(&self, pair: u16) -> bool {
-        self.wanting[usize::from(pair)] > 0 || self.list.is_empty()
+        self.unwhole_products[usize::from(pair)] > 0 || self.list.is_empty()
     }
 
     /// Iterates over all open products.
@@ -286,7 +297,7 @@ impl ProductRecoveryTable {
 
     /// Returns whether the feed has snapshots that repair the product's gaps.
     pub fn has_snapshots(&self, product: ProductId) -> bool {
-        self.snapshots[usize::from(self.list[product.index()].pair)]
+        self.snapshots[usize::from(self.list[product.index()].channel_pair)]
     }
 
     /// Checks the number of a message that has come, and notes the result.
@@ -298,9 +309,9 @@ impl ProductRecoveryTable {
         from: &PacketContext,
     ) -> SequenceOutcome {
         let tracked_product = &mut self.list[product.index()];
-        match tracked_product.next {
+        match tracked_product.next_number {
             Some(next) if next == sequence && sequence > tracked_product.snapshot_last => {
-                tracked_product.next = Some(sequence.wrapping_add(1));
+                tracked_product.next_number = Some(sequence.wrapping_add(1));
                 SequenceOutcome::Next
             }
             _ => self.check_unexpected(product, sequence, from),
@@ -316,11 +327,11 @@ impl ProductRecoveryTable {
     ) -> SequenceOutcome {
         let in_snapshot = self.is_in_earlier_snapshot(product, sequence, from);
         let tracked_product = &mut self.list[product.index()];
-        match tracked_product.next {
+        match tracked_product.next_number {
             None => {
-                tracked_product.next = Some(sequence.wrapping_add(1));
+                tracked_product.next_number = Some(sequence.wrapping_add(1));
                 if self.bounds.first == Some(sequence) && tracked_product.deep {
-                    self.begin(product);
+                    self.begin_product(product);
                     return SequenceOutcome::Begins;
                 }
                 self.require_snapshot_from(product, sequence.saturating_sub(1));
@@ -332,7 +343,7 @@ impl ProductRecoveryTable {
             }
             Some(_) if in_snapshot => SequenceOutcome::InSnapshot,
             Some(next) => {
-                tracked_product.next = Some(sequence.wrapping_add(1));
+                tracked_product.next_number = Some(sequence.wrapping_add(1));
                 if sequence == next {
                     SequenceOutcome::Next
                 } else {
@@ -347,18 +358,18 @@ impl ProductRecoveryTable {
         // The message after it was not sent yet.
         let in_snapshot = self.is_in_earlier_snapshot(product, last.saturating_add(1), from);
         let tracked_product = &mut self.list[product.index()];
-        match tracked_product.next {
+        match tracked_product.next_number {
             None => {
                 // The first message will begin the books itself.
                 if self.bounds.first != Some(last.wrapping_add(1)) {
-                    tracked_product.next = Some(last.wrapping_add(1));
+                    tracked_product.next_number = Some(last.wrapping_add(1));
                     self.require_snapshot_from(product, last);
                 }
                 SequenceOutcome::Next
             }
             Some(next) if in_snapshot && last.saturating_add(1) >= next => SequenceOutcome::InSnapshot,
             Some(next) if last >= next => {
-                tracked_product.next = Some(last.wrapping_add(1));
+                tracked_product.next_number = Some(last.wrapping_add(1));
                 SequenceOutcome::Missing(SequenceRange { first: next, last })
             }
             Some(next) if last.wrapping_add(1) < next => SequenceOutcome::Old,
@@ -369,25 +380,25 @@ impl ProductRecoveryTable {
     /// Notes that the messages up to `need` are missing.
     pub(super) fn require_snapshot_from(&mut self, product: ProductId, need: u64) {
         let tracked_product = &mut self.list[product.index()];
-        tracked_product.need = need;
+        tracked_product.last_missing = need;
         for index in &tracked_product.instruments {
             let i = &mut self.instruments[index.index()];
-            i.need = i.need.max(need);
+            i.snapshot_min = i.snapshot_min.max(need);
         }
     }
 
     /// Begins a product's books as empty: nothing is missing.
-    fn begin(&mut self, product: ProductId) {
+    fn begin_product(&mut self, product: ProductId) {
         let tracked_product = &mut self.list[product.index()];
-        (tracked_product.begins_empty, tracked_product.stale) = (true, 0);
+        (tracked_product.begins_empty, tracked_product.stale_instruments) = (true, 0);
         for index in &tracked_product.instruments {
             let i = &mut self.instruments[index.index()];
-            (i.live, i.has, i.levels) = (i.deep, 0, [0; 2]);
-            tracked_product.stale += u32::from(!i.deep && !i.is_delisted);
+            (i.is_live, i.last_in_book, i.levels) = (i.deep, 0, [0; 2]);
+            tracked_product.stale_instruments += u32::from(!i.deep && !i.is_delisted);
         }
-        let all = tracked_product.stale == 0;
+        let is_whole = tracked_product.stale_instruments == 0;
         self.drop_waiting(product);
-        if all {
+        if is_whole {
             self.set_whole(product);
         }
     }
@@ -402,55 +413,56 @@ impl ProductRecoveryTable {
         let mended = self.has_snapshots(product);
         self.drop_waiting(product);
         let tracked_product = &mut self.list[product.index()];
-        tracked_product.need = to;
-        (tracked_product.round, tracked_product.is_round_complete) = (None, false);
+        tracked_product.last_missing = to;
+        (tracked_product.round_start, tracked_product.is_round_complete) = (None, false);
         tracked_product.begins_empty &= !mended;
         for index in &tracked_product.instruments {
             let i = &mut self.instruments[index.index()];
-            i.need = i.need.max(to);
+            i.snapshot_min = i.snapshot_min.max(to);
             // An instrument whose snapshot was ahead has the missing messages.
-            if !i.live || i.has >= to {
+            if !i.is_live || i.last_in_book >= to {
                 continue;
             }
-            i.live = !mended;
-            tracked_product.stale += u32::from(mended && !i.is_delisted);
+            i.is_live = !mended;
+            tracked_product.stale_instruments += u32::from(mended && !i.is_delisted);
             each(*index);
         }
         if mended {
-            self.gap_of = Some(self.list[product.index()].pair);
+            self.gap_of = Some(self.list[product.index()].channel_pair);
             self.set_not_whole(product);
         }
     }
 
     /// Starts the numbers of a product over, as before its first message.
-    pub fn restart(&mut self, product: ProductId, now: i64, mut each: impl FnMut(InstrumentId)) {
+    pub fn restart_product(&mut self, product: ProductId, now: i64, mut each: impl FnMut(InstrumentId)) {
         self.restarts += 1;
         self.drop_waiting(product);
         let (mended, settle_ns) = (self.has_snapshots(product), self.settle_ns);
         let tracked_product = &mut self.list[product.index()];
         (
-            tracked_product.next,
-            tracked_product.need,
-            tracked_product.round,
+            tracked_product.next_number,
+            tracked_product.last_missing,
+            tracked_product.round_start,
             tracked_product.is_round_complete,
         ) = (None, 0, None, false);
         (
-            tracked_product.state,
-            tracked_product.odd,
+            tracked_product.product_state,
+            tracked_product.odd_messages,
             tracked_product.last_loss,
             tracked_product.aside_since,
         ) = ((NativeId::NONE, 0), 0, None, None);
         tracked_product.snapshot_last = 0;
         // The first of the two to begin again waits for the other.
-        let waited = tracked_product.early.is_some_and(|since| now.saturating_sub(since) <= settle_ns);
-        (tracked_product.restarted, tracked_product.early) = ((!waited).then_some(now), None);
+        let waited =
+            tracked_product.early_since_ns.is_some_and(|since| now.saturating_sub(since) <= settle_ns);
+        (tracked_product.restarted, tracked_product.early_since_ns) = ((!waited).then_some(now), None);
         tracked_product.begins_empty = !mended;
-        tracked_product.stale = 0;
+        tracked_product.stale_instruments = 0;
         for index in &tracked_product.instruments {
             let i = &mut self.instruments[index.index()];
-            let was = i.live;
-            (i.live, i.has, i.need, i.levels) = (!mended, 0, 0, [0; 2]);
-            tracked_product.stale += u32::from(mended && !i.is_delisted);
+            let was = i.is_live;
+            (i.is_live, i.last_in_book, i.snapshot_min, i.levels) = (!mended, 0, 0, [0; 2]);
+            tracked_product.stale_instruments += u32::from(mended && !i.is_delisted);
             if was {
                 each(*index);
             }
@@ -465,18 +477,21 @@ impl ProductRecoveryTable {
     pub fn note_stream(&mut self, product: ProductId, from: &PacketContext) {
         let tracked_product = &mut self.list[product.index()];
         (tracked_product.stream, tracked_product.origin) = (from.stream, from.origin);
-        (tracked_product.heard, tracked_product.sent, tracked_product.odd) = (from.ts_recv, from.sent, 0);
+        (tracked_product.heard_ns, tracked_product.sent_ns, tracked_product.odd_messages) =
+            (from.ts_recv, from.sent_ns, 0);
     }
 
     /// Starts the numbers of a pair's snapshots over.
     pub fn snapshots_restart(&mut self, pair: u16, origin: StreamId, now: i64) {
         // A venue may send snapshots under another name than the rest.
-        let named = self.list.iter().any(|p| p.pair == pair && p.origin == origin);
+        let is_named = self.list.iter().any(|p| p.channel_pair == pair && p.origin == origin);
         for tracked_product in
-            self.list.iter_mut().filter(|p| p.pair == pair && (p.is_from(origin) || !named))
+            self.list.iter_mut().filter(|p| p.channel_pair == pair && (p.is_from(origin) || !is_named))
         {
-            let first = tracked_product.restarted.is_none() && tracked_product.next.is_some();
-            (tracked_product.early, tracked_product.restarted) = (first.then_some(now), None);
+            let is_first_message =
+                tracked_product.restarted.is_none() && tracked_product.next_number.is_some();
+            (tracked_product.early_since_ns, tracked_product.restarted) =
+                (is_first_message.then_some(now), None);
         }
     }
 
@@ -492,24 +507,32 @@ impl ProductRecoveryTable {
         let tracked_product = &mut self.list[i.product.index()];
         self.counters.waited += 1;
         let mut ran_out = false;
-        if tracked_product.waits.len() >= self.bounds.levels || self.waiting >= self.bounds.levels_all {
+        if tracked_product.waiting_levels.len() >= self.bounds.levels
+            || self.waiting_count >= self.bounds.levels_all
+        {
             self.counters.no_room += 1;
             ran_out = !tracked_product.no_room;
             tracked_product.no_room = true;
             // The oldest level makes room. If the product has no waiting level, the new one is dropped.
-            let Some(oldest) = tracked_product.waits.pop_front() else {
-                i.need = i.need.max(sequence);
+            let Some(oldest) = tracked_product.waiting_levels.pop_front() else {
+                i.snapshot_min = i.snapshot_min.max(sequence);
                 return ran_out;
             };
-            tracked_product.base += 1;
-            self.waiting -= 1;
+            tracked_product.first_waiting += 1;
+            self.waiting_count -= 1;
             let oldest_instrument = &mut self.instruments[oldest.instrument.index()];
-            oldest_instrument.need = oldest_instrument.need.max(oldest.sequence);
+            oldest_instrument.snapshot_min = oldest_instrument.snapshot_min.max(oldest.sequence);
         }
         let i = &mut self.instruments[instrument.index()];
-        tracked_product.waits.push_back(WaitingLevel { entry, sequence, time, instrument, before: i.tail });
-        i.tail = tracked_product.base + tracked_product.waits.len() as u64;
-        self.waiting += 1;
+        tracked_product.waiting_levels.push_back(WaitingLevel {
+            entry,
+            sequence,
+            time_ns: time,
+            instrument,
+            previous_waiting: i.last_waiting,
+        });
+        i.last_waiting = tracked_product.first_waiting + tracked_product.waiting_levels.len() as u64;
+        self.waiting_count += 1;
         ran_out
     }
 
@@ -518,37 +541,39 @@ impl ProductRecoveryTable {
         let now = from.ts_recv;
         let i = &mut self.instruments[instrument.index()];
         let tracked_product = &mut self.list[i.product.index()];
-        if tracked_product.round == Some(instrument) {
+        if tracked_product.round_start == Some(instrument) {
             tracked_product.is_round_complete = true;
         }
-        let next = tracked_product.next.unwrap_or(1);
+        let expected_number = tracked_product.next_number.unwrap_or(1);
         // Should the other channel's word have been lost, this is over after a time.
         let lately =
             |since: Option<i64>| since.is_some_and(|since| now.saturating_sub(since) <= self.settle_ns);
         // A snapshot that was sent long after a message and lacks it counts otherwise: a venue may begin again
         // without a word.
-        let later = from.sent.zip(tracked_product.sent).map(|(sent, before)| sent.saturating_sub(before));
-        let lacks = last.saturating_add(1) < next && later.is_some_and(|later| later > self.settle_ns);
+        let later =
+            from.sent_ns.zip(tracked_product.sent_ns).map(|(sent, before)| sent.saturating_sub(before));
+        let lacks =
+            last.saturating_add(1) < expected_number && later.is_some_and(|later| later > self.settle_ns);
         let other_numbers = lacks
-            || lately(tracked_product.early)
+            || lately(tracked_product.early_since_ns)
             || lately(tracked_product.aside_since)
-            || tracked_product.restarted.is_some() && last >= next;
+            || tracked_product.restarted.is_some() && last >= expected_number;
         if !other_numbers && last > tracked_product.snapshot_last {
-            (tracked_product.snapshot_last, tracked_product.snapshot_at) = (last, (now, from.sent));
+            (tracked_product.snapshot_last, tracked_product.snapshot_at) = (last, (now, from.sent_ns));
         }
-        if i.live || i.is_delisted {
+        if i.is_live || i.is_delisted {
             self.counters.snapshots_spare += 1;
             return false;
         }
-        if last < i.need || other_numbers || !tracked_product.deep || !i.deep {
+        if last < i.snapshot_min || other_numbers || !tracked_product.deep || !i.deep {
             self.counters.snapshots_old += 1;
             return false;
         }
-        if tracked_product.next.is_none() {
-            tracked_product.heard = now;
+        if tracked_product.next_number.is_none() {
+            tracked_product.heard_ns = now;
         }
         // The round begins with one that is used: those before may have been too old.
-        tracked_product.round.get_or_insert(instrument);
+        tracked_product.round_start.get_or_insert(instrument);
         true
     }
 
@@ -564,31 +589,32 @@ impl ProductRecoveryTable {
         let i = &mut self.instruments[instrument.index()];
         let tracked_product = &mut self.list[i.product.index()];
         // A snapshot that arrives before any message replaces them.
-        if tracked_product.next.is_none() {
-            tracked_product.next = Some(last.wrapping_add(1));
+        if tracked_product.next_number.is_none() {
+            tracked_product.next_number = Some(last.wrapping_add(1));
         }
         later_levels.clear();
-        let mut level_number = i.tail;
-        while level_number > tracked_product.base {
-            let waiting = &tracked_product.waits[(level_number - 1 - tracked_product.base) as usize];
+        let mut level_number = i.last_waiting;
+        while level_number > tracked_product.first_waiting {
+            let waiting =
+                &tracked_product.waiting_levels[(level_number - 1 - tracked_product.first_waiting) as usize];
             if waiting.sequence <= last {
                 break;
             }
             later_levels.push(*waiting);
-            level_number = waiting.before;
+            level_number = waiting.previous_waiting;
         }
         later_levels.reverse();
-        (i.tail, i.has, i.live) = (0, last, true);
-        tracked_product.stale -= 1;
+        (i.last_waiting, i.last_in_book, i.is_live) = (0, last, true);
+        tracked_product.stale_instruments -= 1;
     }
 
     /// Returns whether a product has just become complete.
     pub fn becomes_whole(&mut self, product: ProductId) -> bool {
         let tracked_product = &self.list[product.index()];
         if tracked_product.is_complete
-            || tracked_product.stale > 0
+            || tracked_product.stale_instruments > 0
             || tracked_product.instruments.is_empty()
-            || !(tracked_product.defined || tracked_product.is_round_complete)
+            || !(tracked_product.is_defined || tracked_product.is_round_complete)
         {
             return false;
         }
@@ -602,7 +628,7 @@ impl ProductRecoveryTable {
         tracked_product.restarted = None;
         if !tracked_product.is_complete {
             tracked_product.is_complete = true;
-            self.wanting[usize::from(tracked_product.pair)] -= 1;
+            self.unwhole_products[usize::from(tracked_product.channel_pair)] -= 1;
         }
     }
 
@@ -610,8 +636,8 @@ impl ProductRecoveryTable {
         let tracked_product = &mut self.list[product.index()];
         if tracked_product.is_complete {
             tracked_product.is_complete = false;
-            (tracked_product.round, tracked_product.is_round_complete) = (None, false);
-            self.wanting[usize::from(tracked_product.pair)] += 1;
+            (tracked_product.round_start, tracked_product.is_round_complete) = (None, false);
+            self.unwhole_products[usize::from(tracked_product.channel_pair)] += 1;
         }
     }
 
@@ -622,16 +648,16 @@ impl ProductRecoveryTable {
         let tracked_product = &self.list[i.product.index()];
         !std::mem::replace(&mut i.deep, true)
             && tracked_product.begins_empty
-            && !i.live
+            && !i.is_live
             && !i.is_delisted
-            && i.need <= tracked_product.need
+            && i.snapshot_min <= tracked_product.last_missing
     }
 
     /// Marks an instrument as no longer traded.
     pub fn set_delisted(&mut self, instrument: InstrumentId) {
         let i = &mut self.instruments[instrument.index()];
-        if !i.is_delisted && !i.live {
-            self.list[i.product.index()].stale -= 1;
+        if !i.is_delisted && !i.is_live {
+            self.list[i.product.index()].stale_instruments -= 1;
         }
         i.is_delisted = true;
     }
@@ -639,10 +665,10 @@ impl ProductRecoveryTable {
     /// Marks an instrument as traded again.
     pub fn set_listed(&mut self, instrument: InstrumentId) {
         let i = &mut self.instruments[instrument.index()];
-        if i.is_delisted && !i.live {
+        if i.is_delisted && !i.is_live {
             let product = i.product;
             i.is_delisted = false;
-            self.list[product.index()].stale += 1;
+            self.list[product.index()].stale_instruments += 1;
             self.set_not_whole(product);
         }
         self.instruments[instrument.index()].is_delisted = false;
@@ -651,14 +677,14 @@ impl ProductRecoveryTable {
     /// Drops waiting levels that are no longer of use.
     fn drop_waiting(&mut self, product: ProductId) {
         let tracked_product = &mut self.list[product.index()];
-        self.waiting -= tracked_product.waits.len();
-        tracked_product.base += tracked_product.waits.len() as u64;
-        tracked_product.waits.clear();
+        self.waiting_count -= tracked_product.waiting_levels.len();
+        tracked_product.first_waiting += tracked_product.waiting_levels.len() as u64;
+        tracked_product.waiting_levels.clear();
         tracked_product.no_room = false;
     }
 
     /// Counts the waiting levels of all products.
     pub fn waiting(&self) -> usize {
-        self.waiting
+        self.waiting_count
     }
 }

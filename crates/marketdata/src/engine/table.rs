@@ -1,7 +1,7 @@
 //! The table `[fast]` with all that it names.
 
 use super::config::ChannelsConfig;
-use super::config_refusal::{ConfigResult, refuse};
+use super::config_refusal::{ConfigResult, refuse_config};
 use super::file::MappingFile;
 use super::plan::{HandlerConfig, OverrideSummary};
 use super::shipped_mappings::ShippedFastMapping;
@@ -34,7 +34,7 @@ impl FastMappingTable {
                     let shipped: Vec<_> = ShippedFastMapping::all().map(|shipped| shipped.name).collect();
                     let shipped = shipped.join(", ");
                     let reason = format!("like: no shipped mapping `{name}` for a FAST handler; {shipped}");
-                    return refuse(&["like"], reason);
+                    return refuse_config(&["like"], reason);
                 }
             },
             None => None,
@@ -47,7 +47,7 @@ impl FastMappingTable {
             let path = origin.parent().unwrap_or(Path::new("")).join(name);
             match whole_file::read(&path, whole_file::BYTES_MAX) {
                 Ok(content) => _ = templates.insert(name.clone(), content),
-                Err(e) => return refuse(&["templates"], format!("{}: {e}", path.display())),
+                Err(e) => return refuse_config(&["templates"], format!("{}: {e}", path.display())),
             }
         }
         Ok(Self { text, like, templates })
@@ -64,8 +64,10 @@ impl FastMappingTable {
     /// # Errors
     /// Fails at an error in the table or in the templates.
     pub fn config(&self) -> ConfigResult<HandlerConfig> {
-        let overrides =
-            OverrideSummary { messages: self.text.message.len(), framing: self.text.framing.is_some() };
+        let overrides = OverrideSummary {
+            messages: self.text.message.len(),
+            has_own_framing: self.text.framing.is_some(),
+        };
         HandlerConfig::new(&self.with_base(), overrides, &self.templates)
     }
 
@@ -81,7 +83,7 @@ impl FastMappingTable {
     /// Fails as [`FastMappingTable::config`] does.
     pub fn check(&self) -> ConfigResult<()> {
         match self.is_base() {
-            true => HandlerConfig::check(&self.text),
+            true => HandlerConfig::check_parts(&self.text),
             false => self.config().map(drop),
         }
     }

@@ -1,7 +1,7 @@
 //! Templates of a channel, and which of their fields are asked for.
 
 use super::config::MessageKind;
-use super::config_refusal::{ConfigResult, refuse};
+use super::config_refusal::{ConfigResult, refuse_config};
 use super::field_roles::FieldRole;
 use super::packet_header::HeaderProgram;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub(super) struct TemplateSet {
     /// The selected fields of the templates, each under the number of its tag: the decoder delivers nothing else.
     pub projection: Projection,
     /// Kinds by the template's index in the list; `None` for a template that the mapping does not name.
-    pub kinds: Vec<Option<MessageKind>>,
+    pub kind_by_template: Vec<Option<MessageKind>>,
     /// Whether this is the header of packets.
     pub headers: Vec<bool>,
     /// The program that reads one of these without the decoder.
@@ -27,7 +27,7 @@ pub(super) struct TemplateSet {
 impl TemplateSet {
     /// Requests the field or the sequence at a path of a template, written as in the file. Returns how often it is
     /// there.
-    pub fn ask(&mut self, template: usize, path: &str, tag: FieldRole) -> usize {
+    pub fn request_field(&mut self, template: usize, path: &str, tag: FieldRole) -> usize {
         let mut codec_paths = Vec::new();
         let templates = self.templates.clone();
         each_path(&templates, template, &mut |file_path, codec_path, part| {
@@ -52,17 +52,24 @@ pub(super) fn load_template_set(
         .collect();
     let templates = match Templates::load(&sources) {
         Ok(templates) => Arc::new(templates),
-        Err(e) => return refuse(&["templates"], format!("templates: {e}")),
+        Err(e) => return refuse_config(&["templates"], format!("templates: {e}")),
     };
     let (kinds, headers) = (vec![None; templates.list().len()], vec![false; templates.list().len()]);
     let projection = Projection::new(templates.clone());
-    Ok(TemplateSet { files: names.to_vec(), templates, projection, kinds, headers, header_program: None })
+    Ok(TemplateSet {
+        files: names.to_vec(),
+        templates,
+        projection,
+        kind_by_template: kinds,
+        headers,
+        header_program: None,
+    })
 }
 
 /// Visits the items of a template, each with its path: the names of the groups and sequences around it and its own.
 /// Files separate them by `.`, the codec by `/`.
 fn each_path(templates: &Templates, template: usize, visit: &mut impl FnMut(&str, &str, &Instruction)) {
-    fn walk(
+    fn walk_fields(
         templates: &Templates,
         body: &[Instruction],
         before: PathPrefix<'_>,
@@ -74,8 +81,8 @@ fn each_path(templates: &Templates, template: usize, visit: &mut impl FnMut(&str
                 Instruction::Group(group) => (&group.name.local, &group.body[..]),
                 Instruction::Sequence(sequence) => (&sequence.name.local, &sequence.body[..]),
                 Instruction::Static(_, Some(index)) if before.depth < DEPTH_MAX => {
-                    let before = PathPrefix { depth: before.depth + 1, ..before };
-                    walk(templates, &templates.list()[*index].body, before, visit);
+                    let child_prefix = PathPrefix { depth: before.depth + 1, ..before };
+                    walk_fields(templates, &templates.list()[*index].body, child_prefix, visit);
                     continue;
                 }
                 Instruction::Static(..) | Instruction::Dynamic => continue,
@@ -85,7 +92,7 @@ fn each_path(templates: &Templates, template: usize, visit: &mut impl FnMut(&str
             visit(&path, &codec_path, part);
             if before.depth < DEPTH_MAX {
                 let (path, codec_path) = (format!("{path}."), format!("{codec_path}/"));
-                walk(
+                walk_fields(
                     templates,
                     inside,
                     PathPrefix { path: &path, codec_path: &codec_path, depth: before.depth + 1 },
@@ -94,7 +101,7 @@ fn each_path(templates: &Templates, template: usize, visit: &mut impl FnMut(&str
             }
         }
     }
-    walk(
+    walk_fields(
         templates,
         &templates.list()[template].body,
         PathPrefix { path: "", codec_path: "", depth: 0 },

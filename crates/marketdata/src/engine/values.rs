@@ -10,7 +10,7 @@ use unitape_model::{Decimal, Price, Quantity};
 
 /// Reads a whole number that is not negative. Bytes form a number, the highest first.
 #[inline(always)]
-pub(super) fn number(value: DecodedValue<'_>) -> Option<u64> {
+pub(super) fn unsigned_number(value: DecodedValue<'_>) -> Option<u64> {
     let not_negative = |n: i64| u64::try_from(n).ok();
     value
         .uint()
@@ -96,8 +96,8 @@ fn other_qty(mantissa: i64, exponent: i8) -> Option<Quantity> {
 
 /// Reads a time.
 #[inline(always)]
-pub(super) fn time(value: DecodedValue<'_>, unit: TimeUnit) -> Option<i64> {
-    time_in(number(value)?, unit)
+pub(super) fn time_ns(value: DecodedValue<'_>, unit: TimeUnit) -> Option<i64> {
+    time_in(unsigned_number(value)?, unit)
 }
 
 /// Converts a number to a time in nanoseconds.
@@ -118,12 +118,12 @@ pub(super) fn time_of(number: u64, unit: TimeUnit) -> Option<i64> {
         TimeUnit::Micros => scaled(1000),
         TimeUnit::Millis => scaled(1_000_000),
         TimeUnit::Seconds => scaled(1_000_000_000),
-        TimeUnit::Digits => digits(number),
+        TimeUnit::Digits => parse_time_digits(number),
     }
 }
 
 /// Converts YYYYMMDDhhmmssfff to a time in nanoseconds.
-fn digits(number: u64) -> Option<i64> {
+fn parse_time_digits(number: u64) -> Option<i64> {
     let (day, time) = (number / 1_000_000_000, number % 1_000_000_000);
     let year = u16::try_from(day / 10_000).ok()?;
     let midnight = CalendarDay::new(year, (day / 100 % 100) as u8, (day % 100) as u8)?.nanos();

@@ -11,7 +11,7 @@ impl DatagramBatch {
     /// Datagrams of one call, at most.
     pub const MOST: usize = system::BATCH;
 
-    /// Makes room.
+    /// Makes an empty batch with its buffers.
     #[must_use]
     pub fn new() -> Self {
         Self(system::RecvmmsgBatch::new())

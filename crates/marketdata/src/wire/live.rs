@@ -31,7 +31,7 @@ impl Default for LiveOptions {
 #[derive(Debug)]
 pub struct LiveReceiver {
     sockets: UdpSockets,
-    drops: Vec<DropCounter>,
+    drop_counters: Vec<DropCounter>,
     batch: DatagramBatch,
     /// Packets so far: their place.
     packets: u64,
@@ -42,7 +42,7 @@ pub struct LiveReceiver {
 struct DropCounter {
     /// The kernel's counter, which only grows (and wraps).
     counter: u32,
-    dropped: u64,
+    dropped_total: u64,
 }
 
 /// The most sockets that are asked one by one.
@@ -62,7 +62,7 @@ impl LiveReceiver {
         let lines: Vec<_> = addresses.into_iter().map(line).collect();
         let sockets = UdpSockets::open(&lines, options.buffer_bytes)?;
         let drops = vec![DropCounter::default(); lines.len()];
-        Ok(Self { sockets, drops, batch: DatagramBatch::new(), packets: 0 })
+        Ok(Self { sockets, drop_counters: drops, batch: DatagramBatch::new(), packets: 0 })
     }
 
     /// Passes each waiting packet to `each`, at most one batch of each socket. Returns their number.
@@ -70,17 +70,17 @@ impl LiveReceiver {
     /// # Errors
     /// Fails if the system refuses.
     pub fn poll(&mut self, mut each: impl FnMut(Packet<'_>)) -> Result<usize, Error> {
-        let mut all = 0;
+        let mut received_count = 0;
         let few = self.sockets.count() <= FEW;
         if !few && !self.wait(Duration::ZERO)? {
             return Ok(0);
         }
         for n in 0..self.sockets.count() {
             if few || self.sockets.is_ready(n) {
-                all += self.receive(n, &mut each)?;
+                received_count += self.receive(n, &mut each)?;
             }
         }
-        Ok(all)
+        Ok(received_count)
     }
 
     /// Waits until a packet arrives, at most this long. Returns whether one has arrived.
@@ -94,22 +94,22 @@ impl LiveReceiver {
 
     /// Counts the datagrams that the kernel dropped, for each address.
     pub fn dropped(&self) -> impl Iterator<Item = (SocketAddr, u64)> {
-        self.drops.iter().enumerate().map(|(n, drops)| {
+        self.drop_counters.iter().enumerate().map(|(n, drops)| {
             // No datagram has reported the latest drops yet.
             let now = self.sockets.dropped(n).unwrap_or(drops.counter);
-            (self.sockets.address(n), drops.dropped + u64::from(now.wrapping_sub(drops.counter)))
+            (self.sockets.address(n), drops.dropped_total + u64::from(now.wrapping_sub(drops.counter)))
         })
     }
 
     fn receive(&mut self, n: usize, each: &mut impl FnMut(Packet<'_>)) -> Result<usize, Error> {
-        let (to, drops) = (self.sockets.address(n), &mut self.drops[n]);
+        let (to, drops) = (self.sockets.address(n), &mut self.drop_counters[n]);
         let received = self.sockets.receive(n, &mut self.batch);
         let received =
             received.map_err(|source| Error::Receive { operation: format!("receive from {to}"), source })?;
         for i in 0..received {
             let (_, payload, ts_recv, counter) = self.batch.get(i);
             if let Some(counter) = counter {
-                drops.dropped += u64::from(counter.wrapping_sub(drops.counter));
+                drops.dropped_total += u64::from(counter.wrapping_sub(drops.counter));
                 drops.counter = counter;
             }
             let ts_recv = ts_recv.unwrap_or_else(now);

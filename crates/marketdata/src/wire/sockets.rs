@@ -39,9 +39,9 @@ pub enum NetworkInterface {
 #[derive(Debug)]
 pub struct UdpSockets {
     /// In the order of `all`, and `end` last; their descriptors are open as long as those are.
-    asked: Vec<PollFd<'static>>,
-    all: Vec<(UdpSocket, SocketAddr)>,
-    end: Option<Arc<OwnedFd>>,
+    poll_descriptors: Vec<PollFd<'static>>,
+    socket_list: Vec<(UdpSocket, SocketAddr)>,
+    wake_descriptor: Option<Arc<OwnedFd>>,
 }
 
 impl UdpSockets {
@@ -50,18 +50,18 @@ impl UdpSockets {
     /// # Errors
     /// Fails if the system refuses a socket.
     pub fn open(lines: &[UdpEndpoint], buffer_bytes: usize) -> Result<Self, Error> {
-        let open = |line: &UdpEndpoint| Ok((line.open(buffer_bytes)?, line.address));
-        let all = lines.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
-        let asked = all.iter().map(|(socket, _)| poll_fd(socket.as_fd())).collect();
-        Ok(Self { asked, all, end: None })
+        let open_socket = |line: &UdpEndpoint| Ok((line.open(buffer_bytes)?, line.address));
+        let socket_list = lines.iter().map(open_socket).collect::<Result<Vec<_>, Error>>()?;
+        let asked = socket_list.iter().map(|(socket, _)| poll_fd(socket.as_fd())).collect();
+        Ok(Self { poll_descriptors: asked, socket_list, wake_descriptor: None })
     }
 
     /// Ends every wait of these sockets when `end` can be read.
     #[must_use]
     pub fn ended_by(mut self, end: Arc<OwnedFd>) -> Self {
-        if self.end.is_none() {
-            self.asked.push(poll_fd(end.as_fd()));
-            self.end = Some(end);
+        if self.wake_descriptor.is_none() {
+            self.poll_descriptors.push(poll_fd(end.as_fd()));
+            self.wake_descriptor = Some(end);
         }
         self
     }
@@ -69,13 +69,13 @@ impl UdpSockets {
     /// Counts the sockets.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.all.len()
+        self.socket_list.len()
     }
 
     /// Returns the address to which a socket's datagrams are sent.
     #[must_use]
     pub fn address(&self, n: usize) -> SocketAddr {
-        self.all[n].1
+        self.socket_list[n].1
     }
 
     /// Waits until one of them has something, the end can be read, or at most so long; whether one has.
@@ -83,14 +83,14 @@ impl UdpSockets {
     /// # Errors
     /// Fails if the system refuses.
     pub fn wait(&mut self, timeout: Duration) -> std::io::Result<bool> {
-        let most = Timespec {
+        let wait_max = Timespec {
             tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         };
-        match poll(&mut self.asked, Some(&most)) {
+        match poll(&mut self.poll_descriptors, Some(&wait_max)) {
             Ok(_) => Ok((0..self.count()).any(|n| self.is_ready(n))),
             Err(rustix::io::Errno::INTR) => {
-                self.asked.iter_mut().for_each(PollFd::clear_revents);
+                self.poll_descriptors.iter_mut().for_each(PollFd::clear_revents);
                 Ok(false)
             }
             Err(e) => Err(e.into()),
@@ -100,7 +100,7 @@ impl UdpSockets {
     /// Returns whether the last wait found a datagram at this socket.
     #[must_use]
     pub fn is_ready(&self, n: usize) -> bool {
-        !self.asked[n].revents().is_empty()
+        !self.poll_descriptors[n].revents().is_empty()
     }
 
     /// Receives the waiting datagrams, up to a batch, and returns their number. It does not wait.
@@ -109,14 +109,14 @@ impl UdpSockets {
     /// Fails if the system refuses.
     #[inline]
     pub fn receive(&self, n: usize, batch: &mut DatagramBatch) -> std::io::Result<usize> {
-        batch.receive(&self.all[n].0)
+        batch.receive(&self.socket_list[n].0)
     }
 
     /// Asks the kernel how many datagrams it has dropped for this socket so far (the count wraps). Returns `None` if
     /// the system tells only with a datagram. Datagrams still unread may be older than the drops.
     #[must_use]
     pub fn dropped(&self, n: usize) -> Option<u32> {
-        datagram::dropped(&self.all[n].0)
+        datagram::dropped(&self.socket_list[n].0)
     }
 }
 
@@ -136,13 +136,13 @@ impl UdpEndpoint {
         // Bound to the group itself, so that datagrams to other groups on this port do not arrive.
         socket.bind(&self.address.into()).map_err(fail("bind to"))?;
         if group {
-            self.join(&socket).map_err(fail("join"))?;
+            self.join_groups(&socket).map_err(fail("join"))?;
         }
         socket.set_nonblocking(true).map_err(fail("read"))?;
         Ok(socket.into())
     }
 
-    fn join(&self, socket: &Socket) -> std::io::Result<()> {
+    fn join_groups(&self, socket: &Socket) -> std::io::Result<()> {
         let index = match &self.interface {
             Some(NetworkInterface::Name(name)) => Some(index(name)?),
             _ => None,
@@ -156,7 +156,7 @@ impl UdpEndpoint {
                     }
                     (None, _) => InterfaceIndexOrAddress::Address(std::net::Ipv4Addr::UNSPECIFIED),
                     (Some(_), _) => {
-                        return Err(invalid("an interface by its IPv4 address or its name is needed"));
+                        return Err(invalid_input("an interface by its IPv4 address or its name is needed"));
                     }
                 };
                 // Another program on this host that has joined it by another interface gets those datagrams, not we.
@@ -167,7 +167,9 @@ impl UdpEndpoint {
             (IpAddr::V6(group), Some(NetworkInterface::Name(_)) | None) => {
                 socket.join_multicast_v6(&group, index.unwrap_or(0))
             }
-            (IpAddr::V6(_), Some(_)) => Err(invalid("an IPv6 group is joined by the name of an interface")),
+            (IpAddr::V6(_), Some(_)) => {
+                Err(invalid_input("an IPv6 group is joined by the name of an interface"))
+            }
         }
     }
 }
@@ -250,6 +252,6 @@ fn index(name: &str) -> std::io::Result<u32> {
     }
 }
 
-fn invalid(reason: &'static str) -> std::io::Error {
+fn invalid_input(reason: &'static str) -> std::io::Error {
     std::io::Error::new(ErrorKind::InvalidInput, reason)
 }

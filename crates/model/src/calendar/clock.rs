@@ -16,8 +16,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct SessionClock {
     calendar: Arc<Calendar>,
-    roll: SessionRoll,
-    last: MarketSession,
+    session_roll: SessionRoll,
+    last_session: MarketSession,
 }
 
 /// The trade and spot dates of one currency pair.
@@ -25,15 +25,15 @@ pub struct SessionClock {
 pub struct PairClock {
     calendar: Arc<Calendar>,
     pair: CurrencyPair,
-    last: PairDates,
+    last_dates: PairDates,
 }
 
 impl SessionClock {
     /// Makes the clock of a venue.
     pub fn new(calendar: Arc<Calendar>, venue: &str) -> Self {
         let roll = calendar.venue_roll(venue);
-        let last = calendar.session_by_roll(roll, UnixNanos(0));
-        Self { calendar, roll, last }
+        let last_session = calendar.session_by_roll(roll, UnixNanos(0));
+        Self { calendar, session_roll: roll, last_session }
     }
 
     /// Returns the session date at the time `ts`.
@@ -45,26 +45,26 @@ impl SessionClock {
     /// Returns the session at the time `ts`.
     #[inline]
     pub fn session(&mut self, ts: UnixNanos) -> MarketSession {
-        if !self.last.contains(ts) {
-            self.last = self.calendar.session_by_roll(self.roll, ts);
+        if !self.last_session.contains(ts) {
+            self.last_session = self.calendar.session_by_roll(self.session_roll, ts);
         }
-        self.last
+        self.last_session
     }
 }
 
 impl PairClock {
     /// Makes the clock of a currency pair.
     pub fn new(calendar: Arc<Calendar>, pair: CurrencyPair) -> Self {
-        let last = calendar.pair_dates(pair, UnixNanos(0));
-        Self { calendar, pair, last }
+        let last_dates = calendar.pair_dates(pair, UnixNanos(0));
+        Self { calendar, pair, last_dates }
     }
 
     /// Returns the dates of the pair at the time `ts`.
     #[inline]
     pub fn dates(&mut self, ts: UnixNanos) -> PairDates {
-        if !(self.last.begin <= ts && ts < self.last.end) {
-            self.last = self.calendar.pair_dates(self.pair, ts);
+        if !(self.last_dates.begin <= ts && ts < self.last_dates.end) {
+            self.last_dates = self.calendar.pair_dates(self.pair, ts);
         }
-        self.last
+        self.last_dates
     }
 }

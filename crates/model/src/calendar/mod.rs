@@ -50,7 +50,7 @@ use zone::{OFFSET_MAX, ZoneTable};
 #[derive(Clone, Debug)]
 pub struct Calendar {
     /// The first one is UTC.
-    zones: Vec<ZoneTable>,
+    zone_tables: Vec<ZoneTable>,
     venues: BTreeMap<CalendarKey, SessionRoll>,
     pairs: BTreeMap<CurrencyPair, PairTerms>,
     days: BTreeMap<DayKey, DayMark>,
@@ -101,8 +101,8 @@ pub enum DayKind {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CurrencyPair {
     /// In the order of the alphabet.
-    first: CalendarKey,
-    second: CalendarKey,
+    first_currency: CalendarKey,
+    second_currency: CalendarKey,
 }
 
 /// A MIC, or a currency and a zero byte.
@@ -113,9 +113,9 @@ struct CalendarKey([u8; 4]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SessionRoll {
     /// An index of zones.
-    zone: usize,
+    zone_index: usize,
     /// Seconds from the midnight with which a date begins to the start of its session; negative on the eve.
-    begin: i64,
+    begin_offset: i64,
 }
 
 /// The roll and the lag of a pair.
@@ -141,7 +141,7 @@ enum DayMark {
 impl Default for Calendar {
     fn default() -> Self {
         let (venues, pairs, days) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { zones: vec![ZoneTable::utc()], venues, pairs, days }
+        Self { zone_tables: vec![ZoneTable::utc()], venues, pairs, days }
     }
 }
 
@@ -166,12 +166,12 @@ impl Calendar {
 
     /// Returns the IANA name of a venue's time zone; `UTC` if the calendar has no line for the venue.
     pub fn zone_name(&self, venue: &str) -> &str {
-        self.zones[self.venue_roll(venue).zone].name()
+        self.zone_tables[self.venue_roll(venue).zone_index].name()
     }
 
     /// Returns the kind of day that a date is for a venue or a currency. A line of the calendar overrides the weekday.
     pub fn day_kind(&self, venue: &str, date: CivilDate) -> DayKind {
-        match self.mark(CalendarKey::mic_or_currency(venue), date) {
+        match self.mark_of_date(CalendarKey::mic_or_currency(venue), date) {
             Some(DayMark::Holiday) => DayKind::Holiday,
             Some(DayMark::Half(_)) => DayKind::Half,
             None if date.is_weekend() => DayKind::Weekend,
@@ -181,7 +181,7 @@ impl Calendar {
 
     /// Returns the time in the venue's zone at which a half day ends, if the calendar has it.
     pub fn closes(&self, venue: &str, date: CivilDate) -> Option<ClockTime> {
-        match self.mark(CalendarKey::mic_or_currency(venue), date) {
+        match self.mark_of_date(CalendarKey::mic_or_currency(venue), date) {
             Some(DayMark::Half(closes)) => closes,
             _ => None,
         }
@@ -207,10 +207,11 @@ impl Calendar {
 
     /// Counts `lag` days that are good for the pair. A holiday of USD alone counts, but no trade settles on it.
     fn count_spot(&self, pair: CurrencyPair, trade_date: CivilDate, lag: u8) -> CivilDate {
-        let is_holiday = |key, date| self.mark(Some(key), date) == Some(DayMark::Holiday);
+        let is_holiday = |key, date| self.mark_of_date(Some(key), date) == Some(DayMark::Holiday);
         let (mut date, mut missing) = (trade_date, lag);
         loop {
-            let mut holidays = [pair.first, pair.second].into_iter().filter(|key| is_holiday(*key, date));
+            let mut holidays =
+                [pair.first_currency, pair.second_currency].into_iter().filter(|key| is_holiday(*key, date));
             let (counts, settles) = match (holidays.next(), holidays.next()) {
                 (None, _) => (!date.is_weekend(), !date.is_weekend()),
                 (Some(CalendarKey::USD), None) => (!date.is_weekend(), false),
@@ -226,12 +227,15 @@ impl Calendar {
         }
     }
 
-    fn mark(&self, key: Option<CalendarKey>, date: CivilDate) -> Option<DayMark> {
+    fn mark_of_date(&self, key: Option<CalendarKey>, date: CivilDate) -> Option<DayMark> {
         self.days.get(&DayKey { key: key?, date }).copied()
     }
 
     fn venue_roll(&self, venue: &str) -> SessionRoll {
-        CalendarKey::mic(venue).and_then(|key| self.venues.get(&key)).copied().unwrap_or(SessionRoll::UTC)
+        CalendarKey::from_mic(venue)
+            .and_then(|key| self.venues.get(&key))
+            .copied()
+            .unwrap_or(SessionRoll::UTC)
     }
 
     fn pair_terms(&self, pair: CurrencyPair) -> PairTerms {
@@ -241,10 +245,10 @@ impl Calendar {
 
     /// Returns the session at the time `ts`: the last session that starts at or before it.
     fn session_by_roll(&self, roll: SessionRoll, ts: UnixNanos) -> MarketSession {
-        let (zone, second) = (&self.zones[roll.zone], ts.0.div_euclid(NANOS));
+        let (zone, second) = (&self.zone_tables[roll.zone_index], ts.0.div_euclid(NANOS));
         let span = zone.span(second);
-        let date = CivilDate::from_second(second + span.offset - roll.begin);
-        let local_begin = |date: CivilDate| i64::from(date.days()) * DAY_SECONDS + roll.begin;
+        let date = CivilDate::from_second(second + span.offset - roll.begin_offset);
+        let local_begin = |date: CivilDate| i64::from(date.days()) * DAY_SECONDS + roll.begin_offset;
         let session = |date, begin: i64, end: i64| MarketSession {
             date: SessionDate(date),
             begin: UnixNanos(begin.saturating_mul(NANOS)),
@@ -252,18 +256,18 @@ impl Calendar {
         };
         // No earlier offset can have shown this session's hours, and its end comes before the next offset.
         let begin = local_begin(date) - span.offset;
-        if begin - 3 * OFFSET_MAX >= span.start && begin + DAY_SECONDS < span.end {
+        if begin - 3 * OFFSET_MAX >= span.start && begin + DAY_SECONDS < span.end_second {
             return session(date, begin, begin + DAY_SECONDS);
         }
         // A clock that was set back may have shown a later date already.
         let mut date = CivilDate::from_days(date.days() + 2);
-        let mut end = zone.first_reach(local_begin(date.following()));
+        let mut session_end = zone.first_reach(local_begin(date.following()));
         loop {
             let begin = zone.first_reach(local_begin(date));
             if begin <= second {
-                return session(date, begin, end);
+                return session(date, begin, session_end);
             }
-            (date, end) = (CivilDate::from_days(date.days() - 1), begin);
+            (date, session_end) = (CivilDate::from_days(date.days() - 1), begin);
         }
     }
 }
@@ -298,13 +302,13 @@ impl CurrencyPair {
     /// Reads `EURUSD` or `EUR/USD`.
     pub fn parse(text: &str) -> Option<Self> {
         let (a, b) = text.split_once('/').or_else(|| text.split_at_checked(3))?;
-        let (a, b) = (CalendarKey::currency(a)?, CalendarKey::currency(b)?);
-        (a != b).then(|| Self { first: a.min(b), second: a.max(b) })
+        let (a, b) = (CalendarKey::from_currency(a)?, CalendarKey::from_currency(b)?);
+        (a != b).then(|| Self { first_currency: a.min(b), second_currency: a.max(b) })
     }
 
     /// Returns the settlement lag of a pair without a line in the calendar.
     const fn default_lag(self) -> u8 {
-        match (&self.first.0, &self.second.0) {
+        match (&self.first_currency.0, &self.second_currency.0) {
             (b"CAD\0" | b"PHP\0" | b"RUB\0" | b"TRY\0", b"USD\0") => 1,
             _ => 2,
         }
@@ -313,25 +317,25 @@ impl CurrencyPair {
 
 impl fmt::Debug for CurrencyPair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}/{:?}", self.first, self.second)
+        write!(f, "{:?}/{:?}", self.first_currency, self.second_currency)
     }
 }
 
 impl CalendarKey {
     const USD: Self = Self(*b"USD\0");
 
-    fn mic(text: &str) -> Option<Self> {
+    fn from_mic(text: &str) -> Option<Self> {
         let bytes: [u8; 4] = text.as_bytes().try_into().ok()?;
         bytes.iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit()).then_some(Self(bytes))
     }
 
-    fn currency(text: &str) -> Option<Self> {
+    fn from_currency(text: &str) -> Option<Self> {
         let &[a, b, c] = text.as_bytes() else { return None };
         [a, b, c].iter().all(u8::is_ascii_uppercase).then_some(Self([a, b, c, 0]))
     }
 
     fn mic_or_currency(text: &str) -> Option<Self> {
-        Self::mic(text).or_else(|| Self::currency(text))
+        Self::from_mic(text).or_else(|| Self::from_currency(text))
     }
 }
 
@@ -343,12 +347,12 @@ impl fmt::Debug for CalendarKey {
 
 impl SessionRoll {
     /// Midnight of UTC.
-    const UTC: Self = Self { zone: 0, begin: 0 };
+    const UTC: Self = Self { zone_index: 0, begin_offset: 0 };
 
     fn new(zone: usize, time: ClockTime) -> Self {
         let second = i64::from(time.minutes()) * 60;
         let noon = DAY_SECONDS / 2;
-        Self { zone, begin: if second > noon { second - DAY_SECONDS } else { second } }
+        Self { zone_index: zone, begin_offset: if second > noon { second - DAY_SECONDS } else { second } }
     }
 }
 

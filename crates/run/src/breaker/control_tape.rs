@@ -16,11 +16,11 @@ use unitape_watch::breakers::{BreakerSignal, ControlVerb, RecordedControl, Scope
 
 /// The writer of a control tape, and the records that it had before.
 pub struct ControlTape {
-    dir: PathBuf,
+    tape_dir: PathBuf,
     writer: Writer,
-    names: DefinitionTable,
+    definitions: DefinitionTable,
     records: Vec<RecordedControl>,
-    appended: u64,
+    appended_controls: u64,
 }
 
 impl ControlTape {
@@ -33,7 +33,7 @@ impl ControlTape {
         let id = control_tape_id(source);
         require_id(dir, id, read)?;
         let sync = SyncPolicy::Every { bytes: 1, interval: Duration::from_millis(100) };
-        let options = WriterOptions { sync, ..WriterOptions::default() };
+        let options = WriterOptions { sync_policy: sync, ..WriterOptions::default() };
         let (writer, _) = Writer::open(dir, id, options).map_err(|error| match error {
             unitape_tape::Error::Locked { holder, .. } => {
                 Error::ControlsHeld { path: dir.to_owned(), holder }
@@ -41,7 +41,7 @@ impl ControlTape {
             error => error.into(),
         })?;
         let (names, records) = read_all(dir, read)?;
-        Ok(Self { dir: dir.to_owned(), writer, names, records, appended: 0 })
+        Ok(Self { tape_dir: dir.to_owned(), writer, definitions: names, records, appended_controls: 0 })
     }
 
     /// Returns the controls that were there when the tape was opened, in its order.
@@ -51,7 +51,7 @@ impl ControlTape {
 
     /// Returns the number of controls that were appended.
     pub fn appended(&self) -> u64 {
-        self.appended
+        self.appended_controls
     }
 
     /// Appends controls as one unit.
@@ -61,17 +61,17 @@ impl ControlTape {
     pub fn append_controls(&mut self, records: &[RecordedControl]) -> Result<(), Error> {
         let (mut unit, mut last) = (Vec::new(), 0);
         for record in records {
-            let mut names = Vec::new();
+            let mut field_names = Vec::new();
             let mut id_of = |field, dict: NameKind, name: &str, unit: &mut Vec<u8>| -> Result<(), Refusal> {
-                let (id, is_new) = self.names.dictionary_mut().intern(dict, name.as_bytes())?;
+                let (id, is_new) = self.definitions.dictionary_mut().intern(dict, name.as_bytes())?;
                 if is_new {
                     EventBuilder::define(unit, dict, id, name)?;
                 }
-                names.push((field, EventValue::Sym(dict, id)));
+                field_names.push((field, EventValue::Sym(dict, id)));
                 Ok(())
             };
             let Scope { kind, name } = &record.scope;
-            let written = id_of(kind.field(), kind.dict(), name, &mut unit)
+            let name_id = id_of(kind.field(), kind.dict(), name, &mut unit)
                 .and_then(|()| {
                     let persons =
                         [(EventField::By, &record.user), (EventField::SecondBy, &record.second_user)];
@@ -82,17 +82,17 @@ impl ControlTape {
                 })
                 .and_then(|()| {
                     last = unit.len();
-                    write(record, &names, &mut unit)
+                    write_control(record, &field_names, &mut unit)
                 });
-            written.map_err(|refusal| Error::OtherTape {
-                path: self.dir.clone(),
+            name_id.map_err(|refusal| Error::OtherTape {
+                path: self.tape_dir.clone(),
                 reason: format!("the control `{}` cannot be written: {refusal}", record.id),
             })?;
         }
         let header = FrameHeader::read(&unit[last..]);
         header.with_flags(header.flags() | flags::LAST).write(&mut unit[last..]);
         self.writer.append(&unit)?;
-        self.appended += records.len() as u64;
+        self.appended_controls += records.len() as u64;
         Ok(())
     }
 
@@ -107,12 +107,12 @@ impl ControlTape {
     /// Returns the error of a source that was cut back while it was read.
     pub fn source_cut(&self) -> Error {
         let reason = "the watched tape was cut back while it was read; run the command again";
-        Error::OtherTape { path: self.dir.clone(), reason: reason.to_owned() }
+        Error::OtherTape { path: self.tape_dir.clone(), reason: reason.to_owned() }
     }
 
     /// Returns the error of a source that ends before the cause of a control.
     pub fn cause_missing(&self) -> Error {
-        cause_missing(&self.dir)
+        cause_missing(&self.tape_dir)
     }
 }
 
@@ -122,7 +122,7 @@ pub fn cause_missing(dir: &Path) -> Error {
     Error::OtherTape { path: dir.to_owned(), reason: reason.to_owned() }
 }
 
-fn write(
+fn write_control(
     record: &RecordedControl,
     names: &[(EventField, EventValue<'_>)],
     unit: &mut Vec<u8>,
@@ -141,8 +141,8 @@ fn write(
     if let Some(detail) = &record.detail {
         event.set_field(EventField::Detail, EventValue::Json(detail))?;
     }
-    if let Some(until) = record.until {
-        event.set_field(EventField::Until, EventValue::Nanos(until))?;
+    if let Some(trip_end) = record.until {
+        event.set_field(EventField::Until, EventValue::Nanos(trip_end))?;
     }
     if record.dry_run {
         event.set_field(EventField::DryRun, EventValue::Bool(true))?;
@@ -210,7 +210,7 @@ fn read_all(dir: &Path, read: ReadOptions) -> Result<(DefinitionTable, Vec<Recor
     let (mut follower, mut names) = TapeFollower::open(dir, read)?;
     let mut records = Vec::new();
     loop {
-        let frame = match follower.step()? {
+        let frame = match follower.next_step()? {
             FollowOutcome::Frame { frame, .. } => frame,
             FollowOutcome::AtEnd => return Ok((names, records)),
             FollowOutcome::Rewound { from, to } => {
@@ -222,7 +222,7 @@ fn read_all(dir: &Path, read: ReadOptions) -> Result<(DefinitionTable, Vec<Recor
             Ok(event) => {
                 records.extend(event.and_then(|event| RecordedControl::read(&event, names.dictionary())));
             }
-            Err(flaw) => follower.refuse(position, &flaw)?,
+            Err(flaw) => follower.refuse_frame(position, &flaw)?,
         }
     }
 }

@@ -43,7 +43,7 @@ pub struct BreakerRun {
     breaker: Breaker,
     /// Acts of persons and signals of limits, in the order of their causes.
     acts: Pending,
-    trips: Pending,
+    pending_trips: Pending,
     signals: Vec<BreakerSignal>,
 }
 
@@ -57,7 +57,7 @@ impl Pending {
     }
 
     /// Applies the acts with a cause at `position` or before.
-    fn apply(&mut self, position: Position, breaker: &mut Breaker) {
+    fn apply_acts(&mut self, position: Position, breaker: &mut Breaker) {
         while let Some(control) = self.0.front().filter(|control| control.cause.position <= position) {
             breaker.apply(control);
             self.0.pop_front();
@@ -79,13 +79,13 @@ impl BreakerRun {
         let mut breaker = Breaker::new(rules);
         breaker.names = names;
         let (acts, trips) = (Pending::new(Vec::new()), Pending::new(Vec::new()));
-        Ok(Self { follower, breaker, acts, trips, signals: Vec::new() })
+        Ok(Self { follower, breaker, acts, pending_trips: trips, signals: Vec::new() })
     }
 
     /// Takes the records of the control tape. The run must not have judged any event yet.
     pub fn take_recorded(&mut self, records: &[RecordedControl]) {
         let (acts, trips) = records.iter().cloned().partition(|record| record.user.is_some());
-        (self.acts, self.trips) = (Pending::new(acts), Pending::new(trips));
+        (self.acts, self.pending_trips) = (Pending::new(acts), Pending::new(trips));
     }
 
     /// Judges the next frame.
@@ -94,29 +94,31 @@ impl BreakerRun {
     /// Fails if the tape is damaged or cannot be read.
     pub fn step(&mut self) -> Result<BreakerOutcome<'_>, Error> {
         self.signals.clear();
-        let frame = match self.follower.step()? {
+        let frame = match self.follower.next_step()? {
             FollowOutcome::Frame { frame, .. } => frame,
             FollowOutcome::AtEnd => {
-                let end = self.follower.reader().position();
-                self.acts.apply(end, &mut self.breaker);
+                let tape_position = self.follower.reader().position();
+                self.acts.apply_acts(tape_position, &mut self.breaker);
                 return Ok(BreakerOutcome::AtEnd);
             }
             FollowOutcome::Rewound { .. } => return Ok(BreakerOutcome::Rewound),
         };
         let position = frame.position;
-        self.acts.apply(position, &mut self.breaker);
+        self.acts.apply_acts(position, &mut self.breaker);
         match self.breaker.on_frame(position, frame.bytes, &mut self.signals) {
-            Err(unitape_watch::Error::Frame { message, .. }) => self.follower.refuse(position, &message)?,
+            Err(unitape_watch::Error::Frame { message, .. }) => {
+                self.follower.refuse_frame(position, &message)?
+            }
             other => other?,
         }
         // A trip of an earlier run, with other rules perhaps, is in force all the same.
-        self.trips.apply(position, &mut self.breaker);
+        self.pending_trips.apply_acts(position, &mut self.breaker);
         Ok(BreakerOutcome::Frame(&self.signals))
     }
 
     /// Returns whether a recorded control was caused behind the end of the tape, where the run is.
     pub fn has_cause_ahead(&self) -> bool {
-        !self.acts.0.is_empty() || !self.trips.0.is_empty()
+        !self.acts.0.is_empty() || !self.pending_trips.0.is_empty()
     }
 
     /// Returns the limits, with the trips in force and the used amounts.
@@ -167,18 +169,18 @@ pub fn run_breaker<E: From<Error>>(
     control: &LiveControl<'_>,
     mut sink: impl FnMut(&RecordedControl) -> Result<(), E>,
 ) -> Result<Option<BreakerReport>, E> {
-    let open = || BreakerRun::open(source, rules.clone(), read);
-    let Some(mut run) = open_when_there(control, open)? else { return Ok(None) };
+    let open_run = || BreakerRun::open(source, rules.clone(), read);
+    let Some(mut run) = open_when_there(control, open_run)? else { return Ok(None) };
     let mut tape = ControlTape::open(controls, run.id(), read)?;
     run.take_recorded(tape.records());
     let mut cursor = LiveCursor::open(source, controls, "breaker", "")?;
     let judged = judge_until_end(&mut run, &mut tape, &mut cursor, control, &mut sink);
     // Signals from before an error stay, and must be as durable as any.
     let (controls, appended) = (tape.records().len() as u64 + tape.appended(), tape.appended());
-    let closed = tape.close();
+    let close_result = tape.close();
     judged?;
-    closed?;
-    cursor.store(run.follower.reader())?;
+    close_result?;
+    cursor.store_position(run.follower.reader())?;
     Ok(Some(BreakerReport { run, controls, appended }))
 }
 
@@ -198,9 +200,9 @@ fn judge_until_end<E: From<Error>>(
     loop {
         match run.step()? {
             BreakerOutcome::Frame(signals) => {
-                let new = signals.iter().filter(|signal| !recorded_ids.contains(&signal.id));
+                let new_signals = signals.iter().filter(|signal| !recorded_ids.contains(&signal.id));
                 let records: Vec<RecordedControl> =
-                    new.map(|signal| control_tape::record_of(signal, source)).collect();
+                    new_signals.map(|signal| control_tape::record_of(signal, source)).collect();
                 if !records.is_empty() {
                     tape.append_controls(&records)?;
                     records.iter().try_for_each(&mut *sink)?;
@@ -210,7 +212,7 @@ fn judge_until_end<E: From<Error>>(
                     if (control.is_stopped)() {
                         return Ok(());
                     }
-                    cursor.store(run.follower.reader())?;
+                    cursor.store_position(run.follower.reader())?;
                 }
                 continue;
             }
@@ -228,7 +230,7 @@ fn judge_until_end<E: From<Error>>(
             continue;
         }
         last_look = Instant::now();
-        cursor.store(run.follower.reader())?;
+        cursor.store_position(run.follower.reader())?;
         is_last_round = (control.is_finished)()?;
         if !is_last_round
             && !control.spin

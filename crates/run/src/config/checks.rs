@@ -18,7 +18,7 @@ pub fn check(config: &RunConfig, origins: &OriginTable) -> Result<(), Error> {
         key: key.to_owned(),
         reason,
     };
-    let mut names = BTreeSet::new();
+    let mut feed_names = BTreeSet::new();
     if config.feed.is_empty() {
         return Err(wrong("feed", "no feed; each is a table [[feed]]".to_owned()));
     }
@@ -56,14 +56,15 @@ pub fn check(config: &RunConfig, origins: &OriginTable) -> Result<(), Error> {
             let message = format!("`{}` is no name; letters, digits, `-`, `_` and `.` are", feed.name);
             return Err(wrong(&key("name"), message));
         }
-        if !names.insert(&feed.name) {
+        if !feed_names.insert(&feed.name) {
             let message = "two feeds have this name; each is a segment of its own, with its journal and its place on the tape";
             return Err(wrong(&key("name"), message.to_owned()));
         }
         let feed_inputs = feed.inputs();
         if feed_inputs.len() != 1 {
-            let have = if feed_inputs.is_empty() { "none".to_owned() } else { feed_inputs.join(" and ") };
-            let message = format!("one of {} is needed, there is {have}", INPUTS.join(", "));
+            let named_inputs =
+                if feed_inputs.is_empty() { "none".to_owned() } else { feed_inputs.join(" and ") };
+            let message = format!("one of {} is needed, there is {named_inputs}", INPUTS.join(", "));
             return Err(wrong(&format!("feed.{}", feed.name), message));
         }
         let only = |k: &str, set: bool, inputs: &[&str]| match set && !inputs.contains(&feed_inputs[0]) {
@@ -104,7 +105,7 @@ pub fn check(config: &RunConfig, origins: &OriginTable) -> Result<(), Error> {
 
 /// Ports that no host has, and ports that two feeds want to have.
 fn check_ports(config: &RunConfig, wrong: &impl Fn(&str, String) -> Error) -> Result<(), Error> {
-    let mut used = BTreeMap::new();
+    let mut used_addresses = BTreeMap::new();
     for feed in &config.feed {
         for (key, address) in [("listen", &feed.listen), ("connect", &feed.connect)] {
             let Some(address) = address else { continue };
@@ -125,14 +126,14 @@ fn check_ports(config: &RunConfig, wrong: &impl Fn(&str, String) -> Error) -> Re
                 }
             }
         }
-        let to = match (&feed.listen, &feed.udp) {
+        let listen_address = match (&feed.listen, &feed.udp) {
             (Some(address), _) => vec![("listen", address.parse::<SocketAddr>().ok(), address.clone())],
             (_, Some(UdpTargets::To(all))) => {
                 all.iter().map(|to| ("udp", Some(*to), to.to_string())).collect()
             }
             _ => Vec::new(),
         };
-        for (key, socket, text) in to {
+        for (key, socket, text) in listen_address {
             // Several readers of one group are usual, and port 0 is any that is free.
             if socket.is_some_and(|to| to.ip().is_multicast() || to.port() == 0) {
                 continue;
@@ -140,13 +141,13 @@ fn check_ports(config: &RunConfig, wrong: &impl Fn(&str, String) -> Error) -> Re
             let name = format!("feed.{}.{key}", feed.name);
             let port = text.rsplit_once(':').map_or("", |(_, port)| port).to_owned();
             let is_same_host = |ip: Option<IpAddr>, host: &str, (ip2, host2): &(Option<IpAddr>, String)| {
-                let all = |ip: &Option<IpAddr>| ip.is_some_and(|ip| ip.is_unspecified());
-                all(&ip) || all(ip2) || host == host2
+                let any_unspecified = |ip: &Option<IpAddr>| ip.is_some_and(|ip| ip.is_unspecified());
+                any_unspecified(&ip) || any_unspecified(ip2) || host == host2
             };
             let host = text.rsplit_once(':').map_or("", |(host, _)| host).to_owned();
             let ip = socket.map(|to| to.ip());
             let used_hosts: &mut Vec<((Option<IpAddr>, String), String)> =
-                used.entry((key, port)).or_default();
+                used_addresses.entry((key, port)).or_default();
             if let Some((_, other_key)) =
                 used_hosts.iter().find(|(host_entry, _)| is_same_host(ip, &host, host_entry))
             {

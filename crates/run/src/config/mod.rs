@@ -112,9 +112,9 @@ impl TapeConfig {
         unitape_tape::WriterOptions {
             segment_bytes: self.segment_bytes,
             backing,
-            sync: unitape_tape::SyncPolicy::Every { bytes: 64 << 20, interval: self.sync.0 },
+            sync_policy: unitape_tape::SyncPolicy::Every { bytes: 64 << 20, interval: self.sync.0 },
             retention: self.retention(),
-            removal: crate::removal(),
+            removal_options: crate::removal(),
             // Receivers write to their journals meanwhile, so that a slow disk costs a run nothing but time.
             recorder_wait: Duration::from_secs(60),
             ..unitape_tape::WriterOptions::default()
@@ -127,7 +127,7 @@ impl TapeConfig {
             bytes: self.retain_bytes,
             age: self.retain_age.map(|span| span.0),
             days: self.retain_days,
-            notice: self.retain_notice.0,
+            notice_period: self.retain_notice.0,
             hold_for_cursors: self.retain_hold_bytes,
         }
     }
@@ -437,13 +437,13 @@ impl RunConfig {
         (self.run.journal, self.tape.dir) = (Some(self.journal()), self.segment_dir(feed));
         // A merge that begins again reads the tapes of its segments from their start.
         (self.tape.retain_bytes, self.tape.retain_age, self.tape.retain_days) = (None, None, None);
-        let names = self.feed.iter().map(|f| f.name.clone()).collect::<Vec<_>>().join(", ");
+        let feed_names = self.feed.iter().map(|f| f.name.clone()).collect::<Vec<_>>().join(", ");
         self.feed.retain(|f| f.name == feed);
         match self.feed.is_empty() {
             true => Err(Error::NoFeed {
                 origin: origins.origin_of_key("feed"),
                 feed: feed.to_owned(),
-                feeds: names,
+                feeds: feed_names,
             }),
             false => Ok(()),
         }
@@ -526,7 +526,7 @@ impl RunConfig {
             let format = f
                 .format(reference)
                 .map_err(|e| wrong(if f.mapping.is_empty() { "format" } else { "mapping" }, e.to_string()))?;
-            let input = f.input(&self.journal(), &format).map_err(|e| wrong("udp", e))?;
+            let input = f.feed_input(&self.journal(), &format).map_err(|e| wrong("udp", e))?;
             Ok(RunFeed {
                 name: f.name.clone(),
                 format,
@@ -551,8 +551,8 @@ impl RunConfig {
 
     /// Returns whether a feed may deliver data at any time. A feed of fixed files cannot.
     pub fn is_live(&self) -> bool {
-        let live = |f: &FeedConfig| f.files.is_empty() && (f.directory.is_none() || f.follow);
-        self.feed.iter().any(live)
+        let is_live_feed = |f: &FeedConfig| f.files.is_empty() && (f.directory.is_none() || f.follow);
+        self.feed.iter().any(is_live_feed)
     }
 }
 
@@ -599,7 +599,7 @@ impl FeedConfig {
         INPUTS.iter().zip(presence).filter(|(_, is_set)| *is_set).map(|(name, _)| *name).collect()
     }
 
-    fn input(&self, journal: &Path, format: &Format) -> Result<FeedInput, String> {
+    fn feed_input(&self, journal: &Path, format: &Format) -> Result<FeedInput, String> {
         let tcp = |address: &String| TcpFeed {
             address: address.clone(),
             resume: self.resume,
@@ -616,7 +616,7 @@ impl FeedConfig {
         } else if let Some(address) = &self.connect {
             ReceiveSource::Connect(tcp(address))
         } else if self.udp.is_some() {
-            self.receive(self.listens(format)?)
+            self.receive_source(self.listens(format)?)
         } else if self.stdin {
             ReceiveSource::Stdin
         } else {

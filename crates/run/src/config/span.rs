@@ -17,17 +17,17 @@ pub struct WaitLimit(pub Option<Duration>);
 
 /// A text that is no span of time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no span of time; write 50us, 250ms, 10s, 5min, 12h or 30d")]
+#[error("`{span_text}` is no span of time; write 50us, 250ms, 10s, 5min, 12h or 30d")]
 pub struct TimeSpanRefusal {
     /// As it was written, not escaped.
-    pub text: String,
+    pub span_text: String,
 }
 
 impl FromStr for TimeSpan {
     type Err = TimeSpanRefusal;
 
     fn from_str(text: &str) -> Result<Self, TimeSpanRefusal> {
-        let wrong = || TimeSpanRefusal { text: text.to_owned() };
+        let wrong = || TimeSpanRefusal { span_text: text.to_owned() };
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let n: u64 = text[..digits].parse().map_err(|_| wrong())?;
         let unit_ns: u64 = match text[digits..].trim() {

@@ -36,7 +36,7 @@ impl TryFrom<UdpTargetsConfig> for UdpTargets {
             let wrong = |_| format!("`{text}` is no address with its port, as 239.1.1.1:5000");
             text.parse::<SocketAddr>().map_err(wrong)
         };
-        let all = match &text {
+        let udp_entries = match &text {
             UdpTargetsConfig::One(word) if word == CHANNELS => return Ok(UdpTargets::Channels),
             UdpTargetsConfig::One(one) if one.parse::<SocketAddr>().is_err() => {
                 return Err(format!(
@@ -46,10 +46,10 @@ impl TryFrom<UdpTargetsConfig> for UdpTargets {
             UdpTargetsConfig::One(one) => vec![address(one)?],
             UdpTargetsConfig::Many(many) => many.iter().map(address).collect::<Result<_, _>>()?,
         };
-        match all.iter().enumerate().find(|(i, to)| all[..*i].contains(to)) {
-            _ if all.is_empty() => Err("no address".to_owned()),
+        match udp_entries.iter().enumerate().find(|(i, to)| udp_entries[..*i].contains(to)) {
+            _ if udp_entries.is_empty() => Err("no address".to_owned()),
             Some((_, twice)) => Err(format!("{twice} appears twice")),
-            None => Ok(UdpTargets::To(all)),
+            None => Ok(UdpTargets::To(udp_entries)),
         }
     }
 }
@@ -160,17 +160,17 @@ impl FeedConfig {
                         channel_line: Some(channel_line),
                     }
                 };
-                let all: Vec<_> = config.addresses().map(listened).collect();
-                match all.is_empty() {
+                let listen_targets: Vec<_> = config.addresses().map(listened).collect();
+                match listen_targets.is_empty() {
                     true => Err("the mapping names no address".to_owned()),
-                    false => Ok(all),
+                    false => Ok(listen_targets),
                 }
             }
         }
     }
 
     /// Makes the settings for receiving datagrams.
-    pub fn receive(&self, listened: Vec<UdpListenTarget>) -> ReceiveSource {
+    pub fn receive_source(&self, listened: Vec<UdpListenTarget>) -> ReceiveSource {
         ReceiveSource::Udp {
             lines: listened.into_iter().map(|l| l.line).collect(),
             buffer_bytes: self.buffer_bytes,

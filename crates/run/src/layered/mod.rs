@@ -67,9 +67,9 @@ pub fn load<T: DeserializeOwned>(
     }
     for flag in flags {
         let steps = flag.key.split('.').map(|s| KeyPathStep::Key(s.to_owned())).collect::<Vec<_>>();
-        layers.set(&steps, flag.value.clone(), ValueOrigin::Flag(flag.flag))?;
+        layers.set_value(&steps, flag.value.clone(), ValueOrigin::Flag(flag.flag))?;
     }
-    layers.finish()
+    layers.finish_layers()
 }
 
 /// Returns the environment variables whose name and value are Unicode. No other variable is a setting of unitape.
@@ -88,7 +88,7 @@ struct ConfigLayers {
     table: Table,
     origins: OriginTable,
     /// Variables that were read as TOML, with their text.
-    guessed: Vec<(Vec<KeyPathStep>, String)>,
+    guessed_values: Vec<(Vec<KeyPathStep>, String)>,
 }
 
 impl ConfigLayers {
@@ -99,7 +99,7 @@ impl ConfigLayers {
             let origin = ValueOrigin::File { file: file.to_owned(), line };
             Error::Origin { origin, reason: e.message().to_owned() }
         })?;
-        Ok(Self { origins: lines(file, text), table, guessed: Vec::new() })
+        Ok(Self { origins: lines(file, text), table, guessed_values: Vec::new() })
     }
 
     fn overlay_variable(&mut self, name: &str, text: &str) -> Result<(), Error> {
@@ -107,10 +107,10 @@ impl ConfigLayers {
         let steps = self.steps_of(name, &key)?;
         let value = format!("v = {text}").parse::<Table>().ok().and_then(|mut t| t.remove("v"));
         if value.as_ref().is_some_and(|v| !v.is_str()) {
-            self.guessed.push((steps.clone(), text.to_owned()));
+            self.guessed_values.push((steps.clone(), text.to_owned()));
         }
         let value = value.unwrap_or_else(|| Value::String(text.to_owned()));
-        self.set(&steps, value, ValueOrigin::Variable(name.to_owned()))
+        self.set_value(&steps, value, ValueOrigin::Variable(name.to_owned()))
     }
 
     /// Finds the key that a variable names. Names of entries match without regard to case and dashes.
@@ -149,7 +149,7 @@ impl ConfigLayers {
         Ok(steps)
     }
 
-    fn set(&mut self, steps: &[KeyPathStep], value: Value, origin: ValueOrigin) -> Result<(), Error> {
+    fn set_value(&mut self, steps: &[KeyPathStep], value: Value, origin: ValueOrigin) -> Result<(), Error> {
         let mut root = Value::Table(std::mem::take(&mut self.table));
         let mut target = &mut root;
         for (depth, step) in steps.iter().enumerate() {
@@ -176,18 +176,18 @@ impl ConfigLayers {
         Ok(())
     }
 
-    fn finish<T: DeserializeOwned>(mut self) -> Result<LayeredConfig<T>, Error> {
+    fn finish_layers<T: DeserializeOwned>(mut self) -> Result<LayeredConfig<T>, Error> {
         loop {
-            let (steps, message) = match read::<T>(&self.table) {
+            let (steps, message) = match read_config::<T>(&self.table) {
                 Ok(value) => return Ok(LayeredConfig { value, origins: self.origins }),
                 Err(e) => e,
             };
             // A variable that looks like a number is text if the key needs a text.
-            let guessed = self.guessed.iter().position(|(s, _)| key_of(s) == key_of(&steps));
+            let guessed = self.guessed_values.iter().position(|(s, _)| key_of(s) == key_of(&steps));
             if let Some(i) = guessed {
-                let (steps, text) = self.guessed.swap_remove(i);
+                let (steps, text) = self.guessed_values.swap_remove(i);
                 let origin = self.origins.origin_of_key(&key_of(&steps));
-                self.set(&steps, Value::String(text), origin)?;
+                self.set_value(&steps, Value::String(text), origin)?;
                 continue;
             }
             let key = key_of(&steps);
@@ -198,7 +198,7 @@ impl ConfigLayers {
 }
 
 /// Reads the values as `T`. Fails with the path to the wrong value and the reason.
-fn read<T: DeserializeOwned>(table: &Table) -> Result<T, (Vec<KeyPathStep>, String)> {
+fn read_config<T: DeserializeOwned>(table: &Table) -> Result<T, (Vec<KeyPathStep>, String)> {
     use serde_path_to_error::Segment;
     serde_path_to_error::deserialize(Value::Table(table.clone())).map_err(|e| {
         let root = Value::Table(table.clone());

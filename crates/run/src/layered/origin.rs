@@ -64,16 +64,16 @@ impl KeyPathStep {
 
 /// Joins the steps of a path into a key: `feed.jse.source`.
 pub fn key_of(steps: &[KeyPathStep]) -> String {
-    let names = steps.iter().map(|s| match s {
+    let key_names = steps.iter().map(|s| match s {
         KeyPathStep::Key(name) | KeyPathStep::Entry(_, name) => name.as_str(),
     });
-    names.collect::<Vec<_>>().join(".")
+    key_names.collect::<Vec<_>>().join(".")
 }
 
 /// Key → origin.
 #[derive(Clone, Debug)]
 pub struct OriginTable {
-    file: String,
+    file_name: String,
     by_key: BTreeMap<String, ValueOrigin>,
 }
 
@@ -88,7 +88,7 @@ impl OriginTable {
             }
             match key.rsplit_once('.') {
                 Some((parent_key, _)) => key = parent_key,
-                None => return ValueOrigin::File { file: self.file.clone(), line: 0 },
+                None => return ValueOrigin::File { file: self.file_name.clone(), line: 0 },
             }
         }
     }
@@ -108,22 +108,22 @@ impl OriginTable {
 
 /// Finds the line of every key in a file's text.
 pub fn lines(file: &str, text: &str) -> OriginTable {
-    let mut origins = OriginTable { file: file.to_owned(), by_key: BTreeMap::new() };
+    let mut origins = OriginTable { file_name: file.to_owned(), by_key: BTreeMap::new() };
     if let Ok(top) = DeTable::parse(text) {
-        let mut walk = TomlOriginWalk { file, text, origins: &mut origins };
-        walk.table(String::new(), top.get_ref());
+        let mut walk = TomlOriginWalk { file_name: file, file_text: text, origins: &mut origins };
+        walk.walk_table(String::new(), top.get_ref());
     }
     origins
 }
 
 struct TomlOriginWalk<'a> {
-    file: &'a str,
-    text: &'a str,
+    file_name: &'a str,
+    file_text: &'a str,
     origins: &'a mut OriginTable,
 }
 
 impl TomlOriginWalk<'_> {
-    fn table(&mut self, prefix: String, table: &DeTable<'_>) {
+    fn walk_table(&mut self, prefix: String, table: &DeTable<'_>) {
         for (name, value) in table {
             let key = format!("{prefix}{}", name.get_ref());
             self.value(key, name.span().start, value);
@@ -131,9 +131,9 @@ impl TomlOriginWalk<'_> {
     }
 
     fn value(&mut self, key: String, offset: usize, value: &Spanned<DeValue<'_>>) {
-        let line = 1 + self.text.as_bytes()[..offset].iter().filter(|b| **b == b'\n').count();
+        let line = 1 + self.file_text.as_bytes()[..offset].iter().filter(|b| **b == b'\n').count();
         match value.get_ref() {
-            DeValue::Table(t) => self.table(format!("{key}."), t),
+            DeValue::Table(t) => self.walk_table(format!("{key}."), t),
             DeValue::Array(entries) => {
                 for (i, entry) in entries.iter().enumerate() {
                     let DeValue::Table(t) = entry.get_ref() else { continue };
@@ -148,7 +148,7 @@ impl TomlOriginWalk<'_> {
             }
             _ => {}
         }
-        self.origins.by_key.insert(key, ValueOrigin::File { file: self.file.to_owned(), line });
+        self.origins.by_key.insert(key, ValueOrigin::File { file: self.file_name.to_owned(), line });
     }
 }
 
@@ -168,11 +168,11 @@ pub fn list_effective(config: &impl Serialize, origins: &OriginTable) -> Vec<Eff
     let mut all = Vec::new();
     // A configuration is read from TOML, so it can be written as TOML.
     let value = Value::try_from(config).expect("a configuration is TOML");
-    flatten(&mut Vec::new(), &value, origins, &mut all);
+    flatten_value(&mut Vec::new(), &value, origins, &mut all);
     all
 }
 
-fn flatten(
+fn flatten_value(
     steps: &mut Vec<KeyPathStep>,
     value: &Value,
     origins: &OriginTable,
@@ -183,14 +183,14 @@ fn flatten(
         Value::Table(t) => {
             for (name, v) in t {
                 steps.push(KeyPathStep::Key(name.clone()));
-                flatten(steps, v, origins, all);
+                flatten_value(steps, v, origins, all);
                 steps.pop();
             }
         }
         Value::Array(entries) if of_tables(entries) => {
             for (i, v) in entries.iter().enumerate() {
                 steps.push(KeyPathStep::entry(i, Some(value)));
-                flatten(steps, v, origins, all);
+                flatten_value(steps, v, origins, all);
                 steps.pop();
             }
         }

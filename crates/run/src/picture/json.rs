@@ -14,12 +14,12 @@ impl Picture {
             "since": self.since.0.to_string(),
             "until": self.until.0.to_string(),
             "basis": self.basis.map(|basis| basis.name()),
-            "columns": self.columns.iter().map(column).collect::<Vec<_>>(),
+            "columns": self.columns.iter().map(column_json).collect::<Vec<_>>(),
             "best": self.best.iter().map(|step| json!({
                 "ts": step.ts.0.to_string(), "bid": price(step.bid), "ask": price(step.ask),
             })).collect::<Vec<_>>(),
-            "trades": self.trades.iter().map(trade).collect::<Vec<_>>(),
-            "orders": self.lifelines.iter().map(lifeline).collect::<Vec<_>>(),
+            "trades": self.trades.iter().map(trade_json).collect::<Vec<_>>(),
+            "orders": self.lifelines.iter().map(lifeline_json).collect::<Vec<_>>(),
             "left_out": {
                 "book_changes": self.left_out.book_changes, "best_steps": self.left_out.best_steps,
                 "trades": self.left_out.trades, "lifelines": self.left_out.lifelines,
@@ -34,21 +34,21 @@ fn price(px: Option<Price>) -> Value {
     px.map_or(Value::Null, |px| px.to_string().into())
 }
 
-fn column(column: &PictureColumn) -> Value {
+fn column_json(column: &PictureColumn) -> Value {
     let side = |levels: &[PriceLevel]| -> Vec<Value> {
         levels.iter().map(|level| json!([level.px.to_string(), level.qty.to_string()])).collect()
     };
     json!({ "ts": column.ts.0.to_string(), "bids": side(&column.bids), "asks": side(&column.asks) })
 }
 
-fn trade(trade: &PictureTrade) -> Value {
+fn trade_json(trade: &PictureTrade) -> Value {
     json!({
         "seq": trade.seq.to_string(), "position": trade.position.0.to_string(), "ts": trade.ts.0.to_string(),
         "px": trade.px.to_string(), "qty": trade.qty, "aggressor": trade.aggressor.map(|side| side.letter()),
     })
 }
 
-fn lifeline(line: &Lifeline) -> Value {
+fn lifeline_json(line: &Lifeline) -> Value {
     let steps = line.steps.iter().map(|step| {
         let mut object = Map::new();
         object.insert("kind".into(), step.kind.name().into());

@@ -158,14 +158,14 @@ impl Picture {
         }
         let mut replay = BookReplay::open(dir, read, BookOptions::default())?;
         let mut events = Reader::open_with(dir, StartPosition::Oldest, read)?;
-        let before = UnixNanos(options.since.0.saturating_sub(1));
-        _ = replay.seek(TapeStopPoint::Time(before.0))?;
+        let time_before = UnixNanos(options.since.0.saturating_sub(1));
+        _ = replay.seek(TapeStopPoint::Time(time_before.0))?;
         let mut maker = PictureMaker::new(options);
         maker.add_column(&replay, options.since);
         maker.add_best(&replay, options.since);
-        let end = TapeStopPoint::Time(options.until.0 - 1);
+        let stop_point = TapeStopPoint::Time(options.until.0 - 1);
         loop {
-            match replay.step_to(end)? {
+            match replay.step_to(stop_point)? {
                 ReplayOutcome::Event => {}
                 ReplayOutcome::Reached | ReplayOutcome::AtEnd => break,
                 ReplayOutcome::Rewound { from, to } => {
@@ -174,38 +174,38 @@ impl Picture {
             }
             maker.on_event(&replay, &mut events)?;
         }
-        maker.finish(&replay)
+        maker.finish_picture(&replay)
     }
 }
 
 /// The time of a picture in as many slices as it has columns.
 struct TimeSlices {
-    since: i128,
-    until: i128,
+    start_ns: i128,
+    end_ns: i128,
     count: i128,
 }
 
 impl TimeSlices {
     fn new(options: &PictureOptions) -> Self {
         let (since, until) = (i128::from(options.since.0), i128::from(options.until.0));
-        Self { since, until, count: options.columns_max as i128 }
+        Self { start_ns: since, end_ns: until, count: options.columns_max as i128 }
     }
 
     /// Returns the number of the slice that `ts` is in.
     fn index_of(&self, ts: UnixNanos) -> i128 {
-        (i128::from(ts.0) - self.since) * self.count / (self.until - self.since)
+        (i128::from(ts.0) - self.start_ns) * self.count / (self.end_ns - self.start_ns)
     }
 }
 
 struct PictureMaker<'a> {
     options: &'a PictureOptions,
     listing: Option<ListingId>,
-    basis: Option<Basis>,
+    book_basis: Option<Basis>,
     columns: Vec<PictureColumn>,
     /// Columns have a slice of time each, because there were more changes than columns.
     is_sampled: bool,
     /// The greatest time so far. A column covers all events up to its time, including late events.
-    latest: UnixNanos,
+    latest_time: UnixNanos,
     best: Vec<BestStep>,
     trades: Vec<PictureTrade>,
     orders: LifelineLog,
@@ -217,10 +217,10 @@ impl<'a> PictureMaker<'a> {
         Self {
             options,
             listing: None,
-            basis: None,
+            book_basis: None,
             columns: Vec::new(),
             is_sampled: false,
-            latest: options.since,
+            latest_time: options.since,
             best: Vec::new(),
             trades: Vec::new(),
             orders: LifelineLog::new(options.parties.clone(), options.marks_max),
@@ -228,7 +228,7 @@ impl<'a> PictureMaker<'a> {
         }
     }
 
-    fn listing(&mut self, replay: &BookReplay) -> Option<ListingId> {
+    fn find_listing(&mut self, replay: &BookReplay) -> Option<ListingId> {
         if self.listing.is_none() {
             let (names, books) = (&replay.books().names, &replay.books().books);
             let venue = names.get(NameKind::Venue, self.options.venue.as_bytes())?;
@@ -240,23 +240,25 @@ impl<'a> PictureMaker<'a> {
 
     fn on_event(&mut self, replay: &BookReplay, events: &mut Reader) -> Result<(), Error> {
         let moment = replay.moment();
-        self.latest = self.latest.max(UnixNanos(moment.ts)).min(UnixNanos(self.options.until.0 - 1));
-        if let Some(listing) = self.listing(replay)
+        self.latest_time =
+            self.latest_time.max(UnixNanos(moment.ts)).min(UnixNanos(self.options.until.0 - 1));
+        if let Some(listing) = self.find_listing(replay)
             && replay.changes().iter().any(|change| change.listing == listing)
         {
-            self.add_column(replay, self.latest);
-            self.add_best(replay, self.latest);
+            self.add_column(replay, self.latest_time);
+            self.add_best(replay, self.latest_time);
         }
         let frame = events.frame_at(moment.position)?;
         let Some(event) = Event::new(frame.bytes) else { return Ok(()) };
-        let names = &replay.books().names;
-        let is_here = names.get(NameKind::Venue, self.options.venue.as_bytes()) == Some(event.venue().into())
-            && names.get(NameKind::Instrument, self.options.instrument.as_bytes())
+        let definitions = &replay.books().names;
+        let is_here = definitions.get(NameKind::Venue, self.options.venue.as_bytes())
+            == Some(event.venue().into())
+            && definitions.get(NameKind::Instrument, self.options.instrument.as_bytes())
                 == Some(event.instrument().0);
         match event.kind() {
             EventKind::Trade if is_here => self.add_trade(&event, moment.seq, moment.position),
             EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel | EventKind::Exec => {
-                self.orders.on_event(&event, moment.seq, moment.position, is_here, names.dictionary());
+                self.orders.on_event(&event, moment.seq, moment.position, is_here, definitions.dictionary());
             }
             _ => {}
         }
@@ -265,7 +267,7 @@ impl<'a> PictureMaker<'a> {
 
     /// Adds the present book as the column of `ts`; the last column of that time or slice is replaced.
     fn add_column(&mut self, replay: &BookReplay, ts: UnixNanos) {
-        let Some(listing) = self.listing(replay) else {
+        let Some(listing) = self.find_listing(replay) else {
             if self.columns.is_empty() {
                 self.columns.push(PictureColumn { ts, bids: Vec::new(), asks: Vec::new() });
             }
@@ -275,8 +277,8 @@ impl<'a> PictureMaker<'a> {
         // The deepest data that there is; a book of orders stays one when it is empty.
         let rank = |basis: Basis| [Basis::Orders, Basis::Levels, Basis::Bbo].iter().position(|b| *b == basis);
         let deepest = view.books().map(|book| book.basis()).min_by_key(|basis| rank(*basis));
-        self.basis = [self.basis, deepest].into_iter().flatten().min_by_key(|basis| rank(*basis));
-        let Some(basis) = self.basis else { return };
+        self.book_basis = [self.book_basis, deepest].into_iter().flatten().min_by_key(|basis| rank(*basis));
+        let Some(basis) = self.book_basis else { return };
         let depth = view.book(basis).depth(self.options.levels_max);
         let column = PictureColumn { ts, bids: depth.bids, asks: depth.asks };
         let slices = TimeSlices::new(self.options);
@@ -291,19 +293,19 @@ impl<'a> PictureMaker<'a> {
         if !self.is_sampled && self.columns.len() > self.options.columns_max {
             self.is_sampled = true;
             let columns = std::mem::take(&mut self.columns);
-            let all = columns.len();
+            let column_count = columns.len();
             for column in columns {
                 match self.columns.last_mut() {
                     Some(last) if slices.index_of(last.ts) == slices.index_of(column.ts) => *last = column,
                     _ => self.columns.push(column),
                 }
             }
-            self.left_out.book_changes += (all - self.columns.len()) as u64;
+            self.left_out.book_changes += (column_count - self.columns.len()) as u64;
         }
     }
 
     fn add_best(&mut self, replay: &BookReplay, ts: UnixNanos) {
-        let Some(listing) = self.listing(replay) else { return };
+        let Some(listing) = self.find_listing(replay) else { return };
         let bbo = replay.books().books.listing(listing).bbo();
         let step = BestStep { ts, bid: bbo.bid.map(|level| level.px), ask: bbo.ask.map(|level| level.px) };
         let has_room = self.best.len() < self.options.marks_max;
@@ -332,12 +334,12 @@ impl<'a> PictureMaker<'a> {
         self.trades.push(PictureTrade { seq, position, ts: event.ts_event(), px, qty, aggressor });
     }
 
-    fn finish(mut self, replay: &BookReplay) -> Result<Picture, Error> {
-        let names = &replay.books().names;
+    fn finish_picture(mut self, replay: &BookReplay) -> Result<Picture, Error> {
+        let definitions = &replay.books().names;
         for (dict, name) in
             [(NameKind::Venue, &self.options.venue), (NameKind::Instrument, &self.options.instrument)]
         {
-            if names.get(dict, name.as_bytes()).is_none() {
+            if definitions.get(dict, name.as_bytes()).is_none() {
                 let reason = format!("the tape has no {} {name} before its end", dict.name());
                 return Err(Error::Picture { reason });
             }
@@ -348,7 +350,7 @@ impl<'a> PictureMaker<'a> {
             venue: self.options.venue.clone(),
             since: self.options.since,
             until: self.options.until,
-            basis: self.basis,
+            basis: self.book_basis,
             columns: self.columns,
             best: self.best,
             trades: self.trades,

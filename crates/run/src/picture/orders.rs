@@ -81,8 +81,8 @@ pub struct Lifeline {
 pub(super) struct LifelineLog {
     /// Owners and traders; all if it is empty.
     parties: Vec<String>,
-    max: usize,
-    lines: Vec<Lifeline>,
+    lifelines_max: usize,
+    lifelines: Vec<Lifeline>,
     /// The last order of an id: ids may be used again.
     by_oid: HashMap<String, usize>,
     left_out: u64,
@@ -90,7 +90,7 @@ pub(super) struct LifelineLog {
 
 impl LifelineLog {
     pub fn new(parties: Vec<String>, max: usize) -> Self {
-        Self { parties, max, lines: Vec::new(), by_oid: HashMap::new(), left_out: 0 }
+        Self { parties, lifelines_max: max, lifelines: Vec::new(), by_oid: HashMap::new(), left_out: 0 }
     }
 
     /// Takes an event of an order. An event that names another listing than the picture's belongs to another order,
@@ -123,12 +123,12 @@ impl LifelineLog {
                 if !is_wanted {
                     return;
                 }
-                if self.lines.len() >= self.max {
+                if self.lifelines.len() >= self.lifelines_max {
                     self.left_out += 1;
                     return;
                 }
-                self.by_oid.insert(oid.clone(), self.lines.len());
-                self.lines.push(Lifeline {
+                self.by_oid.insert(oid.clone(), self.lifelines.len());
+                self.lifelines.push(Lifeline {
                     oid,
                     side: None,
                     owner: None,
@@ -136,7 +136,7 @@ impl LifelineLog {
                     px: None,
                     steps: Vec::new(),
                 });
-                self.lines.len() - 1
+                self.lifelines.len() - 1
             }
         };
         let px = match event.field(EventField::Px, &mut [0; 36]) {
@@ -147,7 +147,7 @@ impl LifelineLog {
             Some(EventValue::Decimal(qty)) => Some(qty.to_string()),
             _ => None,
         };
-        let line = &mut self.lines[index];
+        let line = &mut self.lifelines[index];
         line.side = line.side.or_else(|| side_of(event));
         line.owner = line.owner.take().or(owner);
         line.trader = line.trader.take().or(trader);
@@ -155,7 +155,7 @@ impl LifelineLog {
         if kind != StepKind::Fill {
             line.px = line.px.or(px);
         }
-        if line.steps.len() < self.max {
+        if line.steps.len() < self.lifelines_max {
             let qty_reduced = event.qty_reduced().map(|reduction| reduction.to_string());
             let ts = event.ts_event();
             line.steps.push(LifelineStep { kind, seq, position, ts, px, qty, qty_reduced });
@@ -169,7 +169,7 @@ impl LifelineLog {
     }
 
     pub fn finish(self) -> Vec<Lifeline> {
-        self.lines
+        self.lifelines
     }
 }
 

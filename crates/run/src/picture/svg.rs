@@ -14,15 +14,15 @@ impl Picture {
     pub fn svg(&self, width: u32, height: u32) -> String {
         let scale = PictureScale::new(self, f64::from(width.max(320)), f64::from(height.max(240)));
         let mut out = String::new();
-        scale.begin(self, &mut out);
-        scale.grid(self, &mut out);
+        scale.write_head(self, &mut out);
+        scale.draw_grid(self, &mut out);
         scale.best_prices(self, &mut out);
         for line in &self.lifelines {
-            scale.lifeline(line, self.until, &mut out);
+            scale.draw_lifeline(line, self.until, &mut out);
         }
-        scale.trades(self, &mut out);
-        scale.axes(self, &mut out);
-        scale.legend(self, &mut out);
+        scale.draw_trades(self, &mut out);
+        scale.draw_axes(self, &mut out);
+        scale.draw_legend(self, &mut out);
         out += "</svg>\n";
         out
     }
@@ -55,9 +55,9 @@ pub fn escape(text: &str) -> String {
 struct PictureScale {
     width: f64,
     height: f64,
-    since: i64,
-    until: i64,
-    low: i64,
+    start_ns: i64,
+    end_ns: i64,
+    lowest_ticks: i64,
     high: i64,
     /// Half the height of a cell, as a price.
     half_cell: f64,
@@ -69,22 +69,22 @@ impl PictureScale {
         Self {
             width,
             height,
-            since: picture.since.0,
-            until: picture.until.0,
-            low,
+            start_ns: picture.since.0,
+            end_ns: picture.until.0,
+            lowest_ticks: low,
             high,
             half_cell: cell as f64 / 2.0,
         }
     }
 
     fn x(&self, ts: UnixNanos) -> f64 {
-        let past = |ts: i64| (i128::from(ts) - i128::from(self.since)) as f64;
-        let part = past(ts.0.clamp(self.since, self.until)) / past(self.until);
+        let past = |ts: i64| (i128::from(ts) - i128::from(self.start_ns)) as f64;
+        let part = past(ts.0.clamp(self.start_ns, self.end_ns)) / past(self.end_ns);
         LEFT + part * (self.width - LEFT - RIGHT)
     }
 
     fn y(&self, px: f64) -> f64 {
-        let part = (px - self.low as f64) / (self.high as f64 - self.low as f64);
+        let part = (px - self.lowest_ticks as f64) / (self.high as f64 - self.lowest_ticks as f64);
         self.height - BOTTOM - part.clamp(0.0, 1.0) * (self.height - TOP - BOTTOM)
     }
 
@@ -92,7 +92,7 @@ impl PictureScale {
         self.y(px.0 as f64)
     }
 
-    fn begin(&self, picture: &Picture, out: &mut String) {
+    fn write_head(&self, picture: &Picture, out: &mut String) {
         let (width, height) = (self.width, self.height);
         let title = escape(&format!("{} at {}", picture.instrument, picture.venue));
         let (since, until) = (UtcMoment(picture.since), UtcMoment(picture.until));
@@ -111,14 +111,19 @@ impl PictureScale {
     }
 
     /// Draws the levels. Equal levels of columns side by side are one cell.
-    fn grid(&self, picture: &Picture, out: &mut String) {
-        let most = picture.columns.iter().flat_map(levels).map(|(_, level)| size(level)).fold(0.0, f64::max);
+    fn draw_grid(&self, picture: &Picture, out: &mut String) {
+        let size_max = picture
+            .columns
+            .iter()
+            .flat_map(column_levels)
+            .map(|(_, level)| shade_size(level))
+            .fold(0.0, f64::max);
         // Open cells by side and price: since when, and of which size.
-        let mut open: BTreeMap<(bool, i64), (UnixNanos, f64)> = BTreeMap::new();
+        let mut open_cells: BTreeMap<(bool, i64), (UnixNanos, f64)> = BTreeMap::new();
         let mut draw = |(is_bid, px): (bool, i64), from: UnixNanos, to: UnixNanos, size: f64| {
             let (left, right) = (self.x(from), self.x(to));
             let (top, bottom) = (self.y(px as f64 + self.half_cell), self.y(px as f64 - self.half_cell));
-            let share = if most > 0.0 { (size.ln_1p() / most.ln_1p()).clamp(0.08, 1.0) } else { 0.5 };
+            let share = if size_max > 0.0 { (size.ln_1p() / size_max.ln_1p()).clamp(0.08, 1.0) } else { 0.5 };
             let fill = if is_bid { BID } else { ASK };
             _ = writeln!(
                 out,
@@ -129,11 +134,11 @@ impl PictureScale {
             );
         };
         for column in &picture.columns {
-            let now: BTreeMap<(bool, i64), f64> = levels(column)
-                .filter(|(_, level)| (self.low..=self.high).contains(&level.px.0))
-                .map(|(is_bid, level)| ((is_bid, level.px.0), size(level)))
+            let now: BTreeMap<(bool, i64), f64> = column_levels(column)
+                .filter(|(_, level)| (self.lowest_ticks..=self.high).contains(&level.px.0))
+                .map(|(is_bid, level)| ((is_bid, level.px.0), shade_size(level)))
                 .collect();
-            open.retain(|key, (from, size)| {
+            open_cells.retain(|key, (from, size)| {
                 let holds = now.get(key) == Some(size);
                 if !holds {
                     draw(*key, *from, column.ts, *size);
@@ -141,10 +146,10 @@ impl PictureScale {
                 holds
             });
             for (key, size) in now {
-                open.entry(key).or_insert((column.ts, size));
+                open_cells.entry(key).or_insert((column.ts, size));
             }
         }
-        for (key, (from, size)) in open {
+        for (key, (from, size)) in open_cells {
             draw(key, from, picture.until, size);
         }
     }
@@ -158,10 +163,10 @@ impl PictureScale {
                     is_drawn = false;
                     continue;
                 };
-                let until = picture.best.get(n + 1).map_or(picture.until, |next| next.ts);
+                let price_end = picture.best.get(n + 1).map_or(picture.until, |next| next.ts);
                 let y = self.y_of(px);
                 let command = if is_drawn { 'L' } else { 'M' };
-                _ = write!(path, "{command}{:.1} {y:.1}H{:.1}", self.x(step.ts), self.x(until));
+                _ = write!(path, "{command}{:.1} {y:.1}H{:.1}", self.x(step.ts), self.x(price_end));
                 is_drawn = true;
             }
             if !path.is_empty() {
@@ -173,7 +178,7 @@ impl PictureScale {
         }
     }
 
-    fn trades(&self, picture: &Picture, out: &mut String) {
+    fn draw_trades(&self, picture: &Picture, out: &mut String) {
         for trade in &picture.trades {
             let (x, y) = (self.x(trade.ts), self.y_of(trade.px));
             let (shape, word) = match trade.aggressor {
@@ -193,12 +198,12 @@ impl PictureScale {
         }
     }
 
-    fn lifeline(&self, line: &Lifeline, until: UnixNanos, out: &mut String) {
+    fn draw_lifeline(&self, line: &Lifeline, until: UnixNanos, out: &mut String) {
         let Some(mut px) = line.px else { return };
-        let Some(first) = line.steps.first() else { return };
-        let begins_before = first.kind != StepKind::New;
-        let start = if begins_before { UnixNanos(self.since) } else { first.ts };
-        let mut path = format!("M{:.1} {:.1}", self.x(start), self.y_of(px));
+        let Some(first_step) = line.steps.first() else { return };
+        let begins_before = first_step.kind != StepKind::New;
+        let segment_start = if begins_before { UnixNanos(self.start_ns) } else { first_step.ts };
+        let mut path = format!("M{:.1} {:.1}", self.x(segment_start), self.y_of(px));
         let mut marks = String::new();
         let mut is_gone = false;
         for step in &line.steps {
@@ -255,18 +260,18 @@ impl PictureScale {
         *out += &marks;
     }
 
-    fn axes(&self, picture: &Picture, out: &mut String) {
+    fn draw_axes(&self, picture: &Picture, out: &mut String) {
         let (right, bottom) = (self.width - RIGHT, self.height - BOTTOM);
         _ = writeln!(
             out,
             "<path d=\"M{LEFT} {TOP}V{bottom}H{right}\" fill=\"none\" stroke=\"#444444\" stroke-width=\"1\"/>"
         );
         // Marks are at whole multiples of the distance of two levels.
-        let (low, high) = (i128::from(self.low), i128::from(self.high));
+        let (low, high) = (i128::from(self.lowest_ticks), i128::from(self.high));
         let cell = ((self.half_cell * 2.0) as i128).max(1);
         let step = cell * ((high - low) / cell / PRICE_MARKS).max(1);
-        let first = low.div_euclid(step) + 1;
-        for px in (first..).map(|n| n * step).take_while(|px| *px <= high) {
+        let first_line = low.div_euclid(step) + 1;
+        for px in (first_line..).map(|n| n * step).take_while(|px| *px <= high) {
             let px = Price(px as i64);
             let y = self.y_of(px);
             _ = writeln!(
@@ -275,12 +280,12 @@ impl PictureScale {
                 LEFT - 4.0,
                 LEFT - 7.0,
                 y + 4.0,
-                short(px)
+                short_price(px)
             );
         }
         let span = picture.until.0.saturating_sub(picture.since.0);
         for n in 0..=TIME_MARKS {
-            let ts = UnixNanos(between(picture.since.0, picture.until.0, n, TIME_MARKS));
+            let ts = UnixNanos(interpolate(picture.since.0, picture.until.0, n, TIME_MARKS));
             let x = self.x(ts);
             let anchor = match n {
                 0 => "start",
@@ -291,7 +296,7 @@ impl PictureScale {
                 out,
                 "<path d=\"M{x:.1} {bottom:.1}v4\" stroke=\"#444444\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
                 bottom + 16.0,
-                clock(ts, span)
+                clock_label(ts, span)
             );
         }
         let day = UtcMoment(picture.since).to_string();
@@ -302,7 +307,7 @@ impl PictureScale {
         );
     }
 
-    fn legend(&self, picture: &Picture, out: &mut String) {
+    fn draw_legend(&self, picture: &Picture, out: &mut String) {
         let y = self.height - 8.0;
         let mut words = vec![
             "blue: bids, orange: asks (darker: larger)".to_owned(),
@@ -333,13 +338,13 @@ impl PictureScale {
 }
 
 /// Returns the levels of a column, and whether each is a bid.
-fn levels(column: &PictureColumn) -> impl Iterator<Item = (bool, &PriceLevel)> {
+fn column_levels(column: &PictureColumn) -> impl Iterator<Item = (bool, &PriceLevel)> {
     let bids = column.bids.iter().map(|level| (true, level));
     bids.chain(column.asks.iter().map(|level| (false, level)))
 }
 
 /// Returns a size for the level's shade. An unknown quantity counts as small.
-fn size(level: &PriceLevel) -> f64 {
+fn shade_size(level: &PriceLevel) -> f64 {
     let qty = level.qty.mantissa() as f64 * 10f64.powi(level.qty.exponent().into());
     if qty > 0.0 { qty } else { 1.0 }
 }
@@ -357,10 +362,12 @@ fn price_range(picture: &Picture) -> (i64, i64, i64) {
         .chain(orders)
         .map(|px| px.0)
         .collect();
-    let mut all: Vec<i64> = picture.columns.iter().flat_map(levels).map(|(_, level)| level.px.0).collect();
-    all.sort_unstable();
-    all.dedup();
-    let gap = all.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).filter(|gap| *gap > 0).min();
+    let mut level_prices: Vec<i64> =
+        picture.columns.iter().flat_map(column_levels).map(|(_, level)| level.px.0).collect();
+    level_prices.sort_unstable();
+    level_prices.dedup();
+    let gap =
+        level_prices.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).filter(|gap| *gap > 0).min();
     let (Some(low), Some(high)) = (prices.iter().min(), prices.iter().max()) else {
         return (0, 1_000_000_000, 1_000_000_000);
     };
@@ -373,13 +380,13 @@ fn price_range(picture: &Picture) -> (i64, i64, i64) {
 }
 
 /// Returns the number that lies `part` parts of `parts` between two others.
-fn between(low: i64, high: i64, part: u8, parts: u8) -> i64 {
+fn interpolate(low: i64, high: i64, part: u8, parts: u8) -> i64 {
     let span = i128::from(high) - i128::from(low);
     (i128::from(low) + span * i128::from(part) / i128::from(parts)) as i64
 }
 
 /// Returns a price with at most six decimals, for the axis.
-fn short(px: Price) -> String {
+fn short_price(px: Price) -> String {
     let text = px.to_string();
     match text.split_once('.') {
         Some((integer_digits, digits)) if digits.len() > 6 => format!("{integer_digits}.{}", &digits[..6]),
@@ -388,7 +395,7 @@ fn short(px: Price) -> String {
 }
 
 /// Returns the time of day, as exact as the span of the page needs.
-fn clock(ts: UnixNanos, span_ns: i64) -> String {
+fn clock_label(ts: UnixNanos, span_ns: i64) -> String {
     let text = UtcMoment(ts).to_string();
     let time = text.split(' ').nth(1).unwrap_or_default();
     let digits = match span_ns {

@@ -121,9 +121,9 @@ impl CheckpointHeader {
 /// Returns `None` if a part is missing.
 pub(super) fn frames_crc(dir: &Path, end: Position, options: ReadOptions) -> Option<u32> {
     let prefix = segment_prefix(dir, end).ok()??;
-    let start = prefix.end.max(oldest_position(dir).ok()?);
+    let checkpoint_start = prefix.end_position.max(oldest_position(dir).ok()?);
     let mut crc = prefix.crc;
-    let mut reader = Reader::open_with(dir, StartPosition::At(start), options).ok()?;
+    let mut reader = Reader::open_with(dir, StartPosition::At(checkpoint_start), options).ok()?;
     while reader.position() < end {
         let run = reader.next_run(1 << 20).ok()??;
         let bytes = run.bytes.len().min(end.0.checked_sub(run.position.0)? as usize);
@@ -144,7 +144,7 @@ impl CheckpointFile {
     /// Lists the checkpoints of the tape in `dir`, the latest first.
     pub fn list(dir: &Path) -> Vec<Self> {
         let Ok(entries) = fs::read_dir(dir.join(FOLDER)) else { return Vec::new() };
-        let mut all: Vec<(u64, Self)> = entries
+        let mut checkpoints: Vec<(u64, Self)> = entries
             .filter_map(|entry| {
                 let path = entry.ok()?.path();
                 // To open a pipe would wait for its writer.
@@ -156,8 +156,8 @@ impl CheckpointFile {
                 Some((seq, Self { path, header }))
             })
             .collect();
-        all.sort_by_key(|(seq, _)| std::cmp::Reverse(*seq));
-        all.into_iter().map(|(_, file)| file).collect()
+        checkpoints.sort_by_key(|(seq, _)| std::cmp::Reverse(*seq));
+        checkpoints.into_iter().map(|(_, file)| file).collect()
     }
 
     /// Reads the state. Returns `None` if it does not match the header.
@@ -178,18 +178,19 @@ impl CheckpointFile {
     /// damages does not match its checksums.
     ///
     /// A process that writes checkpoints of the same tape waits: each holds a lock on the file until it has its name.
-    pub fn write(dir: &Path, header: &CheckpointHeader, state: &[u8]) -> Result<u64, Error> {
+    pub fn write_checkpoint(dir: &Path, header: &CheckpointHeader, state: &[u8]) -> Result<u64, Error> {
         let folder = dir.join(FOLDER);
         let (temp, path) = (folder.join("writing"), folder.join(format!("{:016x}{SUFFIX}", header.end.seq)));
         let bytes = [&header.encode()[..], state].concat();
-        let written = fs::create_dir_all(&folder).and_then(|()| open_locked(&temp)).and_then(|mut file| {
-            // A killed process left its bytes.
-            file.set_len(0)?;
-            file.write_all(&bytes)?;
-            // Still locked: a file that another process can lock must not get a name.
-            fs::rename(&temp, &path)
-        });
-        written.map_err(|source| Error::File { path, source })?;
+        let write_result =
+            fs::create_dir_all(&folder).and_then(|()| open_locked(&temp)).and_then(|mut file| {
+                // A killed process left its bytes.
+                file.set_len(0)?;
+                file.write_all(&bytes)?;
+                // Still locked: a file that another process can lock must not get a name.
+                fs::rename(&temp, &path)
+            });
+        write_result.map_err(|source| Error::File { path, source })?;
         Ok(bytes.len() as u64)
     }
 

@@ -100,19 +100,19 @@ pub struct CheckpointTotals {
 /// # Ok::<(), unitape_run::Error>(())
 /// ```
 pub struct BookReplay {
-    dir: PathBuf,
-    read: ReadOptions,
+    tape_dir: PathBuf,
+    read_options: ReadOptions,
     /// Write a checkpoint whenever the number of events is a multiple of this.
-    every: Option<NonZeroU64>,
-    written: CheckpointTotals,
+    checkpoint_interval: Option<NonZeroU64>,
+    checkpoint_totals: CheckpointTotals,
     follower: TapeFollower,
     options: BookOptions,
     tape: TapeBooks,
-    moment: BookMoment,
+    book_moment: BookMoment,
     /// The greatest time of an event that was applied and whose time the merge believed.
-    latest: Option<i64>,
+    latest_time: Option<i64>,
     /// The oldest event and frame.
-    first: EventAddress,
+    oldest_address: EventAddress,
     /// The last frame applied, bookkeeping included.
     applied: Option<Position>,
     /// The position after it.
@@ -120,7 +120,7 @@ pub struct BookReplay {
     /// The damaged parts that the books know of.
     damaged_count: u64,
     /// The changes since the last call, or `None` before the first call, so that a replay without calls pays nothing.
-    changed: Option<BTreeSet<ListingId>>,
+    changed_listings: Option<BTreeSet<ListingId>>,
 }
 
 impl BookReplay {
@@ -130,24 +130,24 @@ impl BookReplay {
     /// Fails if the tape or its log of definitions cannot be read.
     pub fn open(dir: &Path, read: ReadOptions, options: BookOptions) -> Result<Self, Error> {
         let (follower, names) = TapeFollower::open(dir, read)?;
-        let first = oldest(&follower);
-        let tape = books_from(first, &options, names);
+        let oldest_address = oldest(&follower);
+        let tape = books_from(oldest_address, &options, names);
         let damaged_count = follower.reader().damaged().count;
         Ok(Self {
-            dir: dir.to_owned(),
-            read,
-            every: None,
-            written: CheckpointTotals::default(),
+            tape_dir: dir.to_owned(),
+            read_options: read,
+            checkpoint_interval: None,
+            checkpoint_totals: CheckpointTotals::default(),
             follower,
             options,
             tape,
-            moment: BookMoment::default(),
-            latest: None,
-            first,
+            book_moment: BookMoment::default(),
+            latest_time: None,
+            oldest_address,
             applied: None,
-            applied_end: first.position,
+            applied_end: oldest_address.position,
             damaged_count,
-            changed: None,
+            changed_listings: None,
         })
     }
 
@@ -155,13 +155,13 @@ impl BookReplay {
     /// here on. Frames that are not durable yet or were not compared with their checksums get no checkpoint.
     /// Checkpoints that do not match their own checksums are removed.
     pub fn write_checkpoints(&mut self, events: NonZeroU64) {
-        CheckpointFile::remove_damaged(&self.dir);
-        self.every = Some(events);
+        CheckpointFile::remove_damaged(&self.tape_dir);
+        self.checkpoint_interval = Some(events);
     }
 
     /// Returns the totals of the checkpoints written so far.
     pub fn checkpoints_written(&self) -> CheckpointTotals {
-        self.written
+        self.checkpoint_totals
     }
 
     /// Applies the next event, and the bookkeeping before it.
@@ -188,8 +188,8 @@ impl BookReplay {
     pub fn seek(&mut self, point: TapeStopPoint) -> Result<PointPresence, Error> {
         let is_beyond = self.is_beyond(point);
         if !self.begin_at_checkpoint(point, is_beyond) && is_beyond {
-            let names = self.follower.reopen()?;
-            self.begin_again(names);
+            let definitions = self.follower.reopen()?;
+            self.begin_again(definitions);
         }
         loop {
             match self.step_within(Some(point))? {
@@ -202,11 +202,11 @@ impl BookReplay {
 
     /// Returns whether the tape has `point`. The replay must have reached the point or the end.
     pub fn presence(&self, point: TapeStopPoint, is_reached: bool) -> PointPresence {
-        let (first, end) = (self.first, self.end());
+        let (first, end) = (self.oldest_address, self.end());
         let is_removed = match point {
             TapeStopPoint::Ordinal(seq) => first.seq > 1 && seq < first.seq,
             TapeStopPoint::Position(position) => position < first.position,
-            TapeStopPoint::Time(_) => is_reached && first.seq > 1 && self.moment.seq == 0,
+            TapeStopPoint::Time(_) => is_reached && first.seq > 1 && self.book_moment.seq == 0,
         };
         let is_beyond = match point {
             TapeStopPoint::Ordinal(seq) => seq > end.seq,
@@ -226,7 +226,7 @@ impl BookReplay {
     /// Fails as [`BookReplay::step`] does.
     pub fn wait(&mut self) -> Result<ReplayOutcome, Error> {
         match self.follower.wait()? {
-            FollowOutcome::Rewound { from, to } => self.rewind(from, to),
+            FollowOutcome::Rewound { from, to } => self.rewind_replay(from, to),
             _ => Ok(ReplayOutcome::AtEnd),
         }
     }
@@ -238,12 +238,12 @@ impl BookReplay {
 
     /// Returns the point that the books show.
     pub fn moment(&self) -> BookMoment {
-        self.moment
+        self.book_moment
     }
 
     /// Returns the oldest event that the tape had when it was opened, and the event's first frame.
     pub fn first(&self) -> EventAddress {
-        self.first
+        self.oldest_address
     }
 
     /// Returns the last event that was read, and the position after it.
@@ -259,7 +259,7 @@ impl BookReplay {
     /// Returns the listings that changed since the last call. Returns all listings at the first call and after the
     /// replay went back.
     pub fn take_changed(&mut self) -> BTreeSet<ListingId> {
-        self.changed.replace(BTreeSet::new()).unwrap_or_else(|| self.tape.books.listings().collect())
+        self.changed_listings.replace(BTreeSet::new()).unwrap_or_else(|| self.tape.books.listings().collect())
     }
 
     /// Counts how often the tape was cut back while it was read.
@@ -269,7 +269,7 @@ impl BookReplay {
 
     /// Returns the directory of the tape.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        &self.tape_dir
     }
 
     /// Returns the flaws of the part of the tape that was read.
@@ -284,18 +284,18 @@ impl BookReplay {
 
     fn step_within(&mut self, point: Option<TapeStopPoint>) -> Result<ReplayOutcome, Error> {
         loop {
-            let (ordinal, frame) = match self.follower.step()? {
+            let (ordinal, frame) = match self.follower.next_step()? {
                 FollowOutcome::Frame { ordinal, frame } => (ordinal, frame),
                 FollowOutcome::AtEnd => {
                     self.note_damage();
                     return Ok(ReplayOutcome::AtEnd);
                 }
-                FollowOutcome::Rewound { from, to } => return self.rewind(from, to),
+                FollowOutcome::Rewound { from, to } => return self.rewind_replay(from, to),
             };
             let (position, header) = (frame.position, frame.header);
             let address = EventAddress { seq: ordinal + 1, position };
-            let end = position.plus(frame.bytes.len() as u64);
-            if self.read.skip_damage && position != self.applied_end {
+            let event_end = position.plus(frame.bytes.len() as u64);
+            if self.read_options.skip_damage && position != self.applied_end {
                 // The books must know of damage before they get the frame after it.
                 self.applied_end = position;
                 self.follower.step_back(position)?;
@@ -308,26 +308,27 @@ impl BookReplay {
             }
             if !header.is_meta() {
                 let ts = Event::new(frame.bytes).map(|event| event.ts_event().0);
-                self.moment = BookMoment { seq: address.seq, position, ts: ts.unwrap_or(self.moment.ts) };
+                self.book_moment =
+                    BookMoment { seq: address.seq, position, ts: ts.unwrap_or(self.book_moment.ts) };
                 if header.flags() & flags::CLOCK_AHEAD == 0 {
-                    self.latest = self.latest.max(ts);
+                    self.latest_time = self.latest_time.max(ts);
                 }
             }
-            (self.applied, self.applied_end) = (Some(position), end);
+            (self.applied, self.applied_end) = (Some(position), event_end);
             match self.tape.on_frame(position, frame.bytes) {
                 Ok(changes) => {
-                    if let Some(changed) = &mut self.changed {
-                        changed.extend(changes.iter().map(|change| change.listing));
+                    if let Some(listing_changes) = &mut self.changed_listings {
+                        listing_changes.extend(changes.iter().map(|change| change.listing));
                     }
                 }
                 Err(unitape_book::Error::Frame { message, .. }) => {
-                    self.follower.refuse(position, &message)?;
+                    self.follower.refuse_frame(position, &message)?;
                     continue;
                 }
                 Err(e) => return Err(e.into()),
             }
             if !header.is_meta() {
-                if self.every.is_some_and(|every| address.seq.is_multiple_of(every.get())) {
+                if self.checkpoint_interval.is_some_and(|every| address.seq.is_multiple_of(every.get())) {
                     self.write_checkpoint()?;
                 }
                 return Ok(ReplayOutcome::Event);
@@ -345,24 +346,25 @@ impl BookReplay {
         options: BookOptions,
     ) -> Result<Vec<(PathBuf, CheckpointStatus)>, Error> {
         let mut replay = Self::open(dir, read, options)?;
-        let mut all = Vec::new();
+        let mut comparisons = Vec::new();
         // The first one first, as the replay meets them.
         for file in CheckpointFile::list(dir).into_iter().rev() {
             let status = match (file.header, file.state()) {
-                (Some(header), Some(state)) => replay.compare(&header, &state)?,
+                (Some(header), Some(state)) => replay.compare_state(&header, &state)?,
                 _ => CheckpointStatus::Wrong,
             };
-            all.push((file.path, status));
+            comparisons.push((file.path, status));
         }
-        Ok(all)
+        Ok(comparisons)
     }
 
-    fn compare(&mut self, header: &CheckpointHeader, state: &[u8]) -> Result<CheckpointStatus, Error> {
-        let is_usable = header.start == self.first && header.open_tape(&self.dir, self.read).is_some();
+    fn compare_state(&mut self, header: &CheckpointHeader, state: &[u8]) -> Result<CheckpointStatus, Error> {
+        let is_usable = header.start == self.oldest_address
+            && header.open_tape(&self.tape_dir, self.read_options).is_some();
         if !is_usable || self.decode(header, state).is_none() {
             return Ok(CheckpointStatus::Outdated);
         }
-        while self.moment.seq < header.end.seq {
+        while self.book_moment.seq < header.end.seq {
             match self.step()? {
                 ReplayOutcome::Event | ReplayOutcome::Rewound { .. } => {}
                 ReplayOutcome::Reached | ReplayOutcome::AtEnd => return Ok(CheckpointStatus::Outdated),
@@ -371,97 +373,101 @@ impl BookReplay {
         let mut own_state = Vec::new();
         self.tape.encode_state(&mut own_state);
         let is_same = own_state == state
-            && (header.latest, header.ts, header.end) == (self.latest, self.moment.ts, self.end())
-            && header.last == self.moment.position;
+            && (header.latest, header.ts, header.end) == (self.latest_time, self.book_moment.ts, self.end())
+            && header.last == self.book_moment.position;
         Ok(if is_same { CheckpointStatus::Good } else { CheckpointStatus::Wrong })
     }
 
     /// Writes a checkpoint after the last event, if it would be believed after a power loss, too.
     fn write_checkpoint(&mut self) -> Result<(), Error> {
-        let (end, moment, epoch) = (self.end(), self.moment, self.reader().point().epoch);
-        let mut reader = Reader::open(&self.dir, StartPosition::Oldest)?;
+        let (end, moment, epoch) = (self.end(), self.book_moment, self.reader().point().epoch);
+        let mut reader = Reader::open(&self.tape_dir, StartPosition::Oldest)?;
         let is_durable = reader.durable().is_ok_and(|durable| durable >= end.position);
-        let is_checked = self.read.verify && !self.read.skip_damage && self.reader().unverified().is_empty();
+        let is_checked = self.read_options.verify
+            && !self.read_options.skip_damage
+            && self.reader().unverified().is_empty();
         if !is_durable || !is_checked {
             return Ok(());
         }
-        let Some(frames_crc) = frames_crc(&self.dir, end.position, self.read) else { return Ok(()) };
+        let Some(frames_crc) = frames_crc(&self.tape_dir, end.position, self.read_options) else {
+            return Ok(());
+        };
         let mut state = Vec::new();
         self.tape.encode_state(&mut state);
         let header = CheckpointHeader {
             tape: reader.id(),
             epoch,
-            start: self.first,
+            start: self.oldest_address,
             end,
             last: moment.position,
             frames_crc,
             ts: moment.ts,
-            latest: self.latest,
+            latest: self.latest_time,
             state_bytes: state.len() as u64,
             state_hash: state_hash(&state),
         };
-        self.written.bytes += CheckpointFile::write(&self.dir, &header, &state)?;
-        self.written.count += 1;
+        self.checkpoint_totals.bytes += CheckpointFile::write_checkpoint(&self.tape_dir, &header, &state)?;
+        self.checkpoint_totals.count += 1;
         Ok(())
     }
 
     /// Goes to the last valid checkpoint before `point`. Unless the books are beyond the point, the checkpoint must be
     /// further than the books. Returns false if there is no such checkpoint.
     fn begin_at_checkpoint(&mut self, point: TapeStopPoint, is_beyond: bool) -> bool {
-        if !self.read.verify || self.read.skip_damage {
+        if !self.read_options.verify || self.read_options.skip_damage {
             return false;
         }
-        let current_seq = if is_beyond { 0 } else { self.moment.seq };
-        CheckpointFile::list(&self.dir).iter().any(|file| {
+        let current_seq = if is_beyond { 0 } else { self.book_moment.seq };
+        CheckpointFile::list(&self.tape_dir).iter().any(|file| {
             let header = file.header.filter(|header| {
-                header.end.seq > current_seq && header.start == self.first && header.is_within(point)
+                header.end.seq > current_seq && header.start == self.oldest_address && header.is_within(point)
             });
-            header.is_some_and(|header| self.adopt(file, &header).is_some())
+            header.is_some_and(|header| self.adopt_checkpoint(file, &header).is_some())
         })
     }
 
-    fn adopt(&mut self, file: &CheckpointFile, header: &CheckpointHeader) -> Option<()> {
-        let reader = header.open_tape(&self.dir, self.read)?;
+    fn adopt_checkpoint(&mut self, file: &CheckpointFile, header: &CheckpointHeader) -> Option<()> {
+        let reader = header.open_tape(&self.tape_dir, self.read_options)?;
         let tape = self.decode(header, &file.state()?)?;
         self.follower.replace_reader(reader);
         self.tape = tape;
-        self.moment = BookMoment { seq: header.end.seq, position: header.last, ts: header.ts };
-        (self.latest, self.applied, self.changed) = (header.latest, Some(header.last), None);
+        self.book_moment = BookMoment { seq: header.end.seq, position: header.last, ts: header.ts };
+        (self.latest_time, self.applied, self.changed_listings) = (header.latest, Some(header.last), None);
         self.applied_end = header.end.position;
         Some(())
     }
 
     /// Decodes the books of a checkpoint, with the names that the dictionary log has before the checkpoint.
     fn decode(&self, header: &CheckpointHeader, state: &[u8]) -> Option<TapeBooks> {
-        let mut names = DefinitionTable::default();
-        let mut log = LostDefinitions::new(&self.dir, false);
-        log.learn_before(header.end.position, |_, frame| names.admit_frame(frame).map(drop)).ok()?;
-        TapeBooks::decode_state(self.options.clone(), names, state)
+        let mut definitions = DefinitionTable::default();
+        let mut log = LostDefinitions::new(&self.tape_dir, false);
+        log.learn_before(header.end.position, |_, frame| definitions.admit_frame(frame).map(drop)).ok()?;
+        TapeBooks::decode_state(self.options.clone(), definitions, state)
     }
 
     /// Returns whether an event after `point` was applied.
     fn is_beyond(&self, point: TapeStopPoint) -> bool {
         match point {
-            TapeStopPoint::Ordinal(seq) => self.moment.seq > seq,
+            TapeStopPoint::Ordinal(seq) => self.book_moment.seq > seq,
             TapeStopPoint::Position(position) => self.applied.is_some_and(|applied| applied > position),
-            TapeStopPoint::Time(time) => self.latest.is_some_and(|latest| latest > time),
+            TapeStopPoint::Time(time) => self.latest_time.is_some_and(|latest| latest > time),
         }
     }
 
-    fn rewind(&mut self, from: Position, to: Position) -> Result<ReplayOutcome, Error> {
-        let names = self.follower.reopen()?;
-        self.begin_again(names);
+    fn rewind_replay(&mut self, from: Position, to: Position) -> Result<ReplayOutcome, Error> {
+        let definitions = self.follower.reopen()?;
+        self.begin_again(definitions);
         Ok(ReplayOutcome::Rewound { from, to })
     }
 
     /// Begins at the oldest frame, where the follower is: the books of before hold events that come again, or that the
     /// tape no longer has.
     fn begin_again(&mut self, names: DefinitionTable) {
-        self.changed = None;
-        self.first = oldest(&self.follower);
-        self.tape = books_from(self.first, &self.options, names);
-        (self.moment, self.latest, self.applied) = (BookMoment::default(), None, None);
-        self.applied_end = self.first.position;
+        self.changed_listings = None;
+        self.oldest_address = oldest(&self.follower);
+        self.tape = books_from(self.oldest_address, &self.options, names);
+        (self.book_moment, self.latest_time, self.applied) = (BookMoment::default(), None, None);
+        self.applied_end = self.oldest_address.position;
         self.damaged_count = self.reader().damaged().count;
     }
 
@@ -473,8 +479,8 @@ impl BookReplay {
         }
         self.damaged_count = count;
         let changes = self.tape.lose_part();
-        if let Some(changed) = &mut self.changed {
-            changed.extend(changes.iter().map(|change| change.listing));
+        if let Some(listing_changes) = &mut self.changed_listings {
+            listing_changes.extend(changes.iter().map(|change| change.listing));
         }
     }
 }

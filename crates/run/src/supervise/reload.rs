@@ -44,7 +44,7 @@ impl MappingWatcher<'_> {
     /// Watches until `is_finished`. Reports a mapping that cannot be used, and keeps the current mapping.
     pub fn watch_until(&self, mut used: Vec<MappingInUse>, is_finished: &AtomicBool) {
         let Self { config, reference, fresh, asked: raised, events } = *self;
-        let changed = |path: &str| -> Option<(SystemTime, u64)> {
+        let file_stamp = |path: &str| -> Option<(SystemTime, u64)> {
             let meta = std::fs::metadata(path).ok()?;
             Some((meta.modified().ok()?, meta.len()))
         };
@@ -56,7 +56,7 @@ impl MappingWatcher<'_> {
             std::thread::park_timeout(LOOK);
             let asked = raised.swap(false, Ordering::Relaxed);
             for (i, feed) in config.feed.iter().enumerate() {
-                let now = changed(&feed.mapping);
+                let now = file_stamp(&feed.mapping);
                 if !asked && (now == last_states[i] || now.is_none()) {
                     continue;
                 }

@@ -35,7 +35,7 @@ pub struct FailedFeed {
 
 impl RunReport {
     pub(super) fn new(outcome: RunOutcome, stats: &RunMonitor, elapsed_s: f64) -> Self {
-        let failed = stats.feeds.iter().filter_map(|feed| {
+        let failed_feeds = stats.feeds.iter().filter_map(|feed| {
             Some(FailedFeed {
                 feed: feed.name.clone(),
                 gave_up: feed.link.has_given_up(),
@@ -46,7 +46,7 @@ impl RunReport {
         Self {
             outcome,
             figures: stats.feeds.iter().map(|feed| feed.figures()).collect(),
-            failed: failed.collect(),
+            failed: failed_feeds.collect(),
             elapsed_s,
             dropped: stats.feeds.iter().any(|feed| feed.drops.load(Ordering::Relaxed) > 0),
         }

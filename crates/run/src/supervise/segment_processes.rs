@@ -71,7 +71,7 @@ pub fn run_apart(
     let processes = segments
         .iter()
         .zip(policies)
-        .map(|(s, policy)| SegmentProcess::start(&commands, &s.name, policy))
+        .map(|(s, policy)| SegmentProcess::start_process(&commands, &s.name, policy))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|source| Error::Process { source })?;
     let tape = &config.tape.dir;
@@ -84,20 +84,20 @@ pub fn run_apart(
         stats: stats.clone(),
         spin: config.run.spin,
     };
-    let started = Instant::now();
+    let started_at = Instant::now();
     let is_finished = AtomicBool::new(false);
     let watch = RunStatsReporter::new(&stats, tape, config.run.stats.0, control.events);
     let supervisor = SegmentSupervisor {
         commands,
         segments: &segments,
         stats: &stats,
-        stop: &control.stop,
+        stop_flag: &control.stop,
         is_finished: &is_finished,
         events: control.events,
     };
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| watch.report_until(&is_finished));
-        scope.spawn(|| supervisor.supervise(processes));
+        scope.spawn(|| supervisor.supervise_segments(processes));
         report_hot_notice(tape, control.events);
         let outcome = merge(tape, options);
         // Release: pairs with the Acquire in both threads; they end.
@@ -106,7 +106,7 @@ pub fn run_apart(
         outcome
     });
     let mut outcome = outcome.map_err(|e| Error::Run(Box::new(e)))?;
-    let elapsed_s = started.elapsed().as_secs_f64();
+    let elapsed_s = started_at.elapsed().as_secs_f64();
     outcome.stopped = control.stop.load(Ordering::Relaxed);
     report_source_notes(&stats, control.events);
     Ok(RunReport::new(outcome, &stats, elapsed_s))
@@ -118,26 +118,26 @@ struct SegmentProcess {
     policy: RestartPolicy,
     /// It has failed: not before this time again.
     retry_at: Option<Instant>,
-    started: Instant,
+    started_at: Instant,
     /// The wait before it was started last.
-    wait: Duration,
+    last_wait: Duration,
 }
 
 impl SegmentProcess {
-    fn start(commands: &SegmentProcesses<'_>, name: &str, policy: RestartPolicy) -> io::Result<Self> {
+    fn start_process(commands: &SegmentProcesses<'_>, name: &str, policy: RestartPolicy) -> io::Result<Self> {
         Ok(Self {
-            child: start(commands, name)?,
+            child: start_child(commands, name)?,
             policy,
             retry_at: None,
-            started: Instant::now(),
-            wait: Duration::ZERO,
+            started_at: Instant::now(),
+            last_wait: Duration::ZERO,
         })
     }
 
     /// Starts the process again. A failure to start is an error of its feed.
     fn start_again(&mut self, commands: &SegmentProcesses<'_>, name: &str) -> io::Result<()> {
-        self.child = start(commands, name)?;
-        self.started = Instant::now();
+        self.child = start_child(commands, name)?;
+        self.started_at = Instant::now();
         Ok(())
     }
 }
@@ -149,7 +149,7 @@ struct ProcessFailure {
 }
 
 impl ProcessFailure {
-    fn outside(reason: &str) -> Self {
+    fn outside_failure(reason: &str) -> Self {
         Self { cause: ErrorCause::Outside, reason: reason.to_owned() }
     }
 }
@@ -165,15 +165,15 @@ struct SegmentSupervisor<'a> {
     commands: SegmentProcesses<'a>,
     segments: &'a [MergeSegment],
     stats: &'a RunMonitor,
-    stop: &'a AtomicBool,
+    stop_flag: &'a AtomicBool,
     is_finished: &'a AtomicBool,
     events: EventSink<'a>,
 }
 
 impl SegmentSupervisor<'_> {
     /// Watches the processes of the segments until all have ended, or the merge has.
-    fn supervise(&self, mut processes: Vec<SegmentProcess>) {
-        let Self { commands, segments, stats, stop, is_finished, events } = *self;
+    fn supervise_segments(&self, mut processes: Vec<SegmentProcess>) {
+        let Self { commands, segments, stats, stop_flag: stop, is_finished, events } = *self;
         std::thread::scope(|scope| {
             let mut signalled = false;
             let supervisor = std::thread::current();
@@ -196,14 +196,14 @@ impl SegmentSupervisor<'_> {
                     let stopping = stop.load(Ordering::Relaxed);
                     let (name, link) = (&segments[i].name, &stats.feeds[i].link);
                     let mut killed = false;
-                    let failed = match process.retry_at {
+                    let process_failure = match process.retry_at {
                         Some(retry_at) if !stopping && Instant::now() < retry_at => continue,
                         Some(_) if !stopping => {
                             process.start_again(&commands, name).err().map(ProcessFailure::from)
                         }
-                        Some(_) => {
-                            Some(ProcessFailure::outside("its process had failed and was to be tried again"))
-                        }
+                        Some(_) => Some(ProcessFailure::outside_failure(
+                            "its process had failed and was to be tried again",
+                        )),
                         None => match process.child.try_wait() {
                             Ok(None) => continue,
                             Ok(Some(status)) => match status.code() {
@@ -213,10 +213,11 @@ impl SegmentSupervisor<'_> {
                                     let failure = ProcessFailure { cause: (commands.cause_of)(code), reason };
                                     if !stopping && process.policy.tries_again(failure.cause) {
                                         // A process that ran for long has another cause now.
-                                        let long = process.started.elapsed() > process.policy.backoff_max;
-                                        let before = if long { Duration::ZERO } else { process.wait };
-                                        process.wait = process.policy.next_wait(before);
-                                        process.retry_at = Some(Instant::now() + process.wait);
+                                        let long = process.started_at.elapsed() > process.policy.backoff_max;
+                                        let wait_before =
+                                            if long { Duration::ZERO } else { process.last_wait };
+                                        process.last_wait = process.policy.next_wait(wait_before);
+                                        process.retry_at = Some(Instant::now() + process.last_wait);
                                         let reason = failure.reason.as_str();
                                         link.mirror(LinkState::Failed, Some(reason), link.failures() + 1);
                                         events(RunEvent::ProcessRetried { feed: name, reason });
@@ -232,7 +233,7 @@ impl SegmentSupervisor<'_> {
                                 }
                                 None if stopping => {
                                     killed = true;
-                                    Some(ProcessFailure::outside("its process was killed"))
+                                    Some(ProcessFailure::outside_failure("its process was killed"))
                                 }
                                 None => match process.start_again(&commands, name) {
                                     Ok(()) => {
@@ -245,7 +246,7 @@ impl SegmentSupervisor<'_> {
                             Err(e) => Some(e.into()),
                         },
                     };
-                    if let Some(failure) = failed {
+                    if let Some(failure) = process_failure {
                         stats.feeds[i].fail(failure.reason, failure.cause);
                     } else if process.retry_at.take().is_some() {
                         listeners[i] = listen(process, i);
@@ -344,7 +345,7 @@ fn listen_to(lines: impl BufRead, all: &RunMonitor, feed: usize) {
     }
 }
 
-fn start(commands: &SegmentProcesses<'_>, name: &str) -> io::Result<Child> {
+fn start_child(commands: &SegmentProcesses<'_>, name: &str) -> io::Result<Child> {
     let mut command = (commands.command)(name)?;
     // Its account is of its own tape; its figures are read here.
     command.stdin(Stdio::inherit()).stdout(Stdio::piped());
@@ -373,11 +374,11 @@ fn start(commands: &SegmentProcesses<'_>, name: &str) -> io::Result<Child> {
 /// tape of the merge, and this process's parent ends for that reason.
 pub fn wait_for_dying(dir: &Path, stop: &AtomicBool) {
     let since = Instant::now();
-    let mut last = None;
+    let mut last_failure = None;
     while since.elapsed() < DYING && !stop.load(Ordering::Relaxed) {
         let holder = unitape_tape::writer_pid(dir);
-        last = holder.or(last);
-        if holder.is_none() && !last.is_some_and(is_alive) {
+        last_failure = holder.or(last_failure);
+        if holder.is_none() && !last_failure.is_some_and(is_alive) {
             return;
         }
         std::thread::sleep(Duration::from_millis(2));

@@ -53,7 +53,7 @@ pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, 
     if control.changes {
         segment_processes::wait_for_dying(tape, &control.stop);
     }
-    let used = reload::MappingInUse::from_feeds(&config, &feeds);
+    let mappings_in_use = reload::MappingInUse::from_feeds(&config, &feeds);
     let mut options = RunOptions::new(feeds);
     options.workers = match config.run.workers {
         0 => crate::cores(),
@@ -72,7 +72,7 @@ pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, 
     let (stats, fresh) = (options.stats.clone(), options.reload.clone());
     report_hot_notice(tape, control.events);
     (control.events)(RunEvent::Begun { stats: &stats });
-    let started = Instant::now();
+    let started_at = Instant::now();
     let is_finished = AtomicBool::new(false);
     let watch =
         RunStatsReporter::new(&stats, tape, config.run.stats.0, control.events).with_changes(control.changes);
@@ -86,7 +86,7 @@ pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, 
             events: control.events,
         };
         let is_finished = &is_finished;
-        let mappings = scope.spawn(move || mappings.watch_until(used, is_finished));
+        let mappings = scope.spawn(move || mappings.watch_until(mappings_in_use, is_finished));
         let outcome = run_feeds(tape, options);
         // Release: pairs with the Acquire in both threads; they end.
         is_finished.store(true, Ordering::Release);
@@ -96,7 +96,7 @@ pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, 
         outcome
     });
     let outcome = outcome.map_err(|e| Error::Run(Box::new(e)))?;
-    let elapsed_s = started.elapsed().as_secs_f64();
+    let elapsed_s = started_at.elapsed().as_secs_f64();
     report_source_notes(&stats, control.events);
     Ok(RunReport::new(outcome, &stats, elapsed_s))
 }

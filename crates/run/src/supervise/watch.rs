@@ -10,7 +10,7 @@ use unitape_feed::{FeedStats, LinkState, RunMonitor};
 pub struct RunStatsReporter<'a> {
     stats: &'a RunMonitor,
     tape: &'a Path,
-    every: Duration,
+    report_interval: Duration,
     /// Another process reads the figures: it learns at once of a feed that has another state.
     changes: bool,
     events: EventSink<'a>,
@@ -20,7 +20,7 @@ impl<'a> RunStatsReporter<'a> {
     /// Makes a watch that reports `stats` at this interval, or never if the interval is zero. It reports a failure to
     /// keep `tape` at once.
     pub fn new(stats: &'a RunMonitor, tape: &'a Path, every: Duration, events: EventSink<'a>) -> Self {
-        Self { stats, tape, every, changes: false, events }
+        Self { stats, tape, report_interval: every, changes: false, events }
     }
 
     /// Makes the watch report each change of a state at once if `changes`.
@@ -31,13 +31,13 @@ impl<'a> RunStatsReporter<'a> {
 
     /// Reports until `is_finished`. Reports a failure of a feed at once.
     pub fn report_until(&self, is_finished: &AtomicBool) {
-        let mut last = Instant::now();
+        let mut last_report = Instant::now();
         let (mut looked, mut warned) = (Instant::now(), None);
         let mut not_durable = None;
         let mut states: Vec<(LinkState, bool, Option<String>)> = Vec::new();
         // Acquire: pairs with the Release at the end of the run.
         while !is_finished.load(Ordering::Acquire) {
-            self.wait();
+            self.wait_for_next();
             report_source_notes(self.stats, self.events);
             // A state is reported before its note: a reader of the note then knows that the merge knows the state.
             let notes = self.link_notes();
@@ -75,11 +75,11 @@ impl<'a> RunStatsReporter<'a> {
                 not_durable = failure;
             }
             // So that they are of now when they are reported.
-            if !self.every.is_zero() {
+            if !self.report_interval.is_zero() {
                 self.stats.feeds.iter().for_each(FeedStats::ask_handler);
             }
-            if !self.every.is_zero() && last.elapsed() >= self.every {
-                last = Instant::now();
+            if !self.report_interval.is_zero() && last_report.elapsed() >= self.report_interval {
+                last_report = Instant::now();
                 self.report_figures();
             }
         }
@@ -91,7 +91,7 @@ impl<'a> RunStatsReporter<'a> {
     }
 
     /// Waits a while. Another process learns at once that the tape has more.
-    fn wait(&self) {
+    fn wait_for_next(&self) {
         if !self.changes {
             self.stats.run_end.wait(LOOK);
         } else if self.stats.placed.wait(LOOK_FOR_CHANGES) {

@@ -15,8 +15,8 @@ use unitape_tape::open_regular;
 /// A user file, read.
 #[derive(Debug)]
 pub struct UserFile {
-    path: PathBuf,
-    content: Content,
+    file_path: PathBuf,
+    file_content: Content,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn account(&self) -> Option<Account> {
+    fn to_account(&self) -> Option<Account> {
         Some(Account {
             name: self.name.clone(),
             person: self.person.clone(),
@@ -76,9 +76,9 @@ impl UserFile {
             io::ErrorKind::NotFound => UserError::Missing { path: path.to_owned() },
             _ => UserError::Io { doing: "read", path: path.to_owned(), source },
         };
-        let bad = |reason: String| UserError::Content { path: path.to_owned(), reason };
+        let content_error = |reason: String| UserError::Content { path: path.to_owned(), reason };
         let mut file = open_regular(path).map_err(|e| match e.kind() {
-            io::ErrorKind::InvalidData => bad(e.to_string()),
+            io::ErrorKind::InvalidData => content_error(e.to_string()),
             _ => io(e),
         })?;
         let metadata = file.metadata().map_err(io)?;
@@ -90,21 +90,25 @@ impl UserFile {
         let mut text = String::new();
         (&mut file).take(BYTES_MAX + 1).read_to_string(&mut text).map_err(io)?;
         if text.len() as u64 > BYTES_MAX {
-            return Err(bad(format!("a user file has at most {BYTES_MAX} bytes")));
+            return Err(content_error(format!("a user file has at most {BYTES_MAX} bytes")));
         }
         let content: Content = toml::from_str(&text).map_err(|error| {
             // Without the line of the file, which may hold a hash.
             let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
-            bad(format!("{}{}", line.map(|n| format!("line {n}: ")).unwrap_or_default(), error.message()))
+            content_error(format!(
+                "{}{}",
+                line.map(|n| format!("line {n}: ")).unwrap_or_default(),
+                error.message()
+            ))
         })?;
-        let file = Self { path: path.to_owned(), content };
-        file.check().map_err(bad)?;
+        let file = Self { file_path: path.to_owned(), file_content: content };
+        file.check_rules().map_err(content_error)?;
         Ok(file)
     }
 
     /// Returns the accounts, in the order of the file.
     pub fn accounts(&self) -> impl Iterator<Item = Account> + '_ {
-        self.content.users.iter().map(|entry| entry.account().expect("a role that was checked"))
+        self.file_content.users.iter().map(|entry| entry.to_account().expect("a role that was checked"))
     }
 
     /// Returns the account of a user with this password.
@@ -113,7 +117,7 @@ impl UserFile {
     /// Fails if the name is unknown, the password is wrong, or the account is disabled.
     pub fn authenticate(&self, name: &str, password: &str) -> Result<Account, UserError> {
         let refused = || UserError::Refused { name: name.to_owned() };
-        let Some(entry) = self.content.users.iter().find(|entry| entry.name == name) else {
+        let Some(entry) = self.file_content.users.iter().find(|entry| entry.name == name) else {
             self.cost().spend(password);
             return Err(refused());
         };
@@ -123,19 +127,19 @@ impl UserFile {
         if entry.disabled {
             return Err(UserError::Disabled { name: name.to_owned() });
         }
-        Ok(entry.account().expect("a role that was checked"))
+        Ok(entry.to_account().expect("a role that was checked"))
     }
 
     /// Returns the stamp of an account, or `None` if the account is unknown or disabled. A session keeps the stamp that
     /// its account had at the log-in, and ends once the stamp changes.
-    pub fn stamp(&self, name: &str) -> Option<AccountStamp> {
-        let entry = self.content.users.iter().find(|entry| entry.name == name && !entry.disabled)?;
+    pub fn account_stamp(&self, name: &str) -> Option<AccountStamp> {
+        let entry = self.file_content.users.iter().find(|entry| entry.name == name && !entry.disabled)?;
         Some(AccountStamp(*blake3::hash(entry.password.as_bytes()).as_bytes()))
     }
 
     /// Returns the cost of new passwords.
     pub fn cost(&self) -> PasswordCost {
-        match &self.content.argon2 {
+        match &self.file_content.argon2 {
             Some(cost) => PasswordCost { memory_kib: cost.memory_kib, iterations: cost.iterations },
             None => PasswordCost::default(),
         }
@@ -146,7 +150,7 @@ impl UserFile {
     ///
     /// # Errors
     /// Fails if the account is there, if a value of it cannot be, or if the file cannot be read or written.
-    pub fn add(path: &Path, account: &Account, password: &str) -> Result<PasswordCost, UserError> {
+    pub fn add_account(path: &Path, account: &Account, password: &str) -> Result<PasswordCost, UserError> {
         let names = [("name", &account.name), ("person", &account.person)].into_iter();
         names
             .chain(account.parties.iter().map(|party| ("party", party)))
@@ -157,11 +161,11 @@ impl UserFile {
         let mut file = match Self::load(path) {
             Err(UserError::Missing { .. }) => {
                 let content = Content { format: FORMAT, argon2: None, users: Vec::new() };
-                Self { path: path.to_owned(), content }
+                Self { file_path: path.to_owned(), file_content: content }
             }
             other => other?,
         };
-        if file.content.users.iter().any(|entry| entry.name == account.name) {
+        if file.file_content.users.iter().any(|entry| entry.name == account.name) {
             return Err(UserError::Value(format!("the user `{}` is there already", account.name)));
         }
         let entry = Entry {
@@ -172,8 +176,8 @@ impl UserFile {
             disabled: account.is_disabled,
             password: file.cost().hash(password)?,
         };
-        file.content.users.push(entry);
-        file.store()?;
+        file.file_content.users.push(entry);
+        file.store_file()?;
         Ok(file.cost())
     }
 
@@ -182,7 +186,7 @@ impl UserFile {
     /// # Errors
     /// Fails if there is no such account, if the password cannot be, or if the file cannot be read or written.
     pub fn set_password(path: &Path, name: &str, password: &str) -> Result<PasswordCost, UserError> {
-        Self::change(path, name, |entry, cost| {
+        Self::change_entry(path, name, |entry, cost| {
             entry.password = cost.hash(password)?;
             Ok(())
         })
@@ -192,15 +196,15 @@ impl UserFile {
     ///
     /// # Errors
     /// Fails if there is no such account, or if the file cannot be read or written.
-    pub fn disable(path: &Path, name: &str) -> Result<(), UserError> {
-        Self::change(path, name, |entry, _| {
+    pub fn disable_account(path: &Path, name: &str) -> Result<(), UserError> {
+        Self::change_entry(path, name, |entry, _| {
             entry.disabled = true;
             Ok(())
         })
         .map(drop)
     }
 
-    fn change(
+    fn change_entry(
         path: &Path,
         name: &str,
         change: impl FnOnce(&mut Entry, PasswordCost) -> Result<(), UserError>,
@@ -208,20 +212,20 @@ impl UserFile {
         let _lock = lock_parent(path)?;
         let mut file = Self::load(path)?;
         let cost = file.cost();
-        let entry = file.content.users.iter_mut().find(|entry| entry.name == name);
+        let entry = file.file_content.users.iter_mut().find(|entry| entry.name == name);
         let unknown = || UserError::Unknown { path: path.to_owned(), name: name.to_owned() };
         change(entry.ok_or_else(unknown)?, cost)?;
-        file.store()?;
+        file.store_file()?;
         Ok(cost)
     }
 
     /// Checks the rules that the types do not enforce.
-    fn check(&self) -> Result<(), String> {
-        if self.content.format != FORMAT {
-            return Err(format!("format {} is unknown; this build knows {FORMAT}", self.content.format));
+    fn check_rules(&self) -> Result<(), String> {
+        if self.file_content.format != FORMAT {
+            return Err(format!("format {} is unknown; this build knows {FORMAT}", self.file_content.format));
         }
-        let mut names = BTreeSet::new();
-        for entry in &self.content.users {
+        let mut account_names = BTreeSet::new();
+        for entry in &self.file_content.users {
             let name = &entry.name;
             check_text("name", name, NAME_BYTES_MAX).map_err(|reason| format!("a user: {reason}"))?;
             let of_user = |reason: String| format!("user `{name}`: {reason}");
@@ -236,7 +240,7 @@ impl UserFile {
             if !is_hash(&entry.password) {
                 return Err(of_user("`password` is not the hash of one (argon2id)".to_owned()));
             }
-            if !names.insert(name) {
+            if !account_names.insert(name) {
                 return Err(format!("there are two users `{name}`"));
             }
         }
@@ -244,10 +248,10 @@ impl UserFile {
     }
 
     /// Writes the file: whole or not at all, and durable.
-    fn store(&self) -> Result<(), UserError> {
-        self.check().map_err(UserError::Value)?;
-        let text = toml::to_string(&self.content).expect("tables of text and numbers");
-        let mut temporary = self.path.clone().into_os_string();
+    fn store_file(&self) -> Result<(), UserError> {
+        self.check_rules().map_err(UserError::Value)?;
+        let text = toml::to_string(&self.file_content).expect("tables of text and numbers");
+        let mut temporary = self.file_path.clone().into_os_string();
         temporary.push(".new");
         let temporary = PathBuf::from(temporary);
         let write = || {
@@ -256,10 +260,10 @@ impl UserFile {
             let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
-            fs::rename(&temporary, &self.path)?;
-            File::open(parent(&self.path))?.sync_all()
+            fs::rename(&temporary, &self.file_path)?;
+            File::open(parent_dir(&self.file_path))?.sync_all()
         };
-        write().map_err(|source| UserError::Io { doing: "write", path: self.path.clone(), source })
+        write().map_err(|source| UserError::Io { doing: "write", path: self.file_path.clone(), source })
     }
 }
 
@@ -273,7 +277,7 @@ fn check_text(field: &str, text: &str, bytes_max: usize) -> Result<(), String> {
     Ok(())
 }
 
-fn parent(path: &Path) -> &Path {
+fn parent_dir(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -281,14 +285,14 @@ fn parent(path: &Path) -> &Path {
 }
 
 fn make_parent(path: &Path) -> Result<(), UserError> {
-    let parent = parent(path);
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(parent);
-    made.map_err(|source| UserError::Io { doing: "make", path: parent.to_owned(), source })
+    let parent = parent_dir(path);
+    let make_result = DirBuilder::new().recursive(true).mode(0o700).create(parent);
+    make_result.map_err(|source| UserError::Io { doing: "make", path: parent.to_owned(), source })
 }
 
 /// Waits until no other process changes a file of the directory. The lock ends with the returned file.
 fn lock_parent(path: &Path) -> Result<File, UserError> {
-    let parent = parent(path);
+    let parent = parent_dir(path);
     let io = |source| UserError::Io { doing: "lock", path: parent.to_owned(), source };
     let directory = File::open(parent).map_err(io)?;
     flock(&directory, FlockOperation::LockExclusive).map_err(|errno| io(errno.into()))?;
@@ -324,8 +328,8 @@ mod tests {
         let path = dir.path().join("users.toml");
         write(&path, CHEAP, 0o600);
         let anna = Account { parties: vec!["T-1".to_owned()], ..account("anna", "Anna Berg") };
-        assert!(UserFile::add(&path, &anna, "correct horse").unwrap().is_weak());
-        UserFile::add(&path, &account("bo", "Bo Lind"), "battery staple").unwrap();
+        assert!(UserFile::add_account(&path, &anna, "correct horse").unwrap().is_weak());
+        UserFile::add_account(&path, &account("bo", "Bo Lind"), "battery staple").unwrap();
         let file = UserFile::load(&path).unwrap();
         assert_eq!(file.authenticate("anna", "correct horse").unwrap(), anna);
         for (name, password) in [("anna", "battery staple"), ("nobody", "correct horse"), ("anna", "")] {
@@ -333,7 +337,7 @@ mod tests {
             assert!(matches!(refused, UserError::Refused { .. }), "{refused}");
         }
         UserFile::set_password(&path, "anna", "another one").unwrap();
-        UserFile::disable(&path, "bo").unwrap();
+        UserFile::disable_account(&path, "bo").unwrap();
         let file = UserFile::load(&path).unwrap();
         assert!(file.authenticate("anna", "correct horse").is_err());
         assert_eq!(file.authenticate("anna", "another one").unwrap(), anna);
@@ -341,13 +345,13 @@ mod tests {
         // A user without the password must not learn whether the account is disabled.
         assert!(matches!(file.authenticate("bo", "wrong password"), Err(UserError::Refused { .. })));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(UserFile::add(&path, &account("anna", "x"), "battery staple").is_err());
+        assert!(UserFile::add_account(&path, &account("anna", "x"), "battery staple").is_err());
         let hidden = Account { parties: vec!["T-1\u{200b}".to_owned()], ..account("cy", "Cy") };
         for bad in [account("cy ", "Cy"), account("cy", "Cy\u{200b}"), account("cy", " Cy"), hidden] {
-            let refused = UserFile::add(&path, &bad, "battery staple").unwrap_err();
+            let refused = UserFile::add_account(&path, &bad, "battery staple").unwrap_err();
             assert!(matches!(refused, UserError::Value(_)), "{refused}");
         }
-        assert!(UserFile::disable(&path, "nobody").is_err());
+        assert!(UserFile::disable_account(&path, "nobody").is_err());
         assert!(UserFile::set_password(&path, "anna", "short").is_err());
     }
 
@@ -358,16 +362,16 @@ mod tests {
         let path = dir.path().join("users.toml");
         write(&path, CHEAP, 0o600);
         for name in ["anna", "bo"] {
-            UserFile::add(&path, &account(name, name), "correct horse").unwrap();
+            UserFile::add_account(&path, &account(name, name), "correct horse").unwrap();
         }
-        let stamp = |name: &str| UserFile::load(&path).unwrap().stamp(name);
+        let stamp = |name: &str| UserFile::load(&path).unwrap().account_stamp(name);
         let (anna, bo) = (stamp("anna"), stamp("bo"));
         assert!(anna.is_some() && anna != bo && anna == stamp("anna"));
         // The same password again is another hash.
         UserFile::set_password(&path, "anna", "correct horse").unwrap();
         assert!(stamp("anna").is_some() && stamp("anna") != anna);
         assert_eq!(stamp("bo"), bo);
-        UserFile::disable(&path, "bo").unwrap();
+        UserFile::disable_account(&path, "bo").unwrap();
         assert_eq!((stamp("bo"), stamp("nobody")), (None, None));
     }
 
@@ -375,7 +379,7 @@ mod tests {
     fn a_new_file_has_the_secure_cost_and_a_directory_of_its_own() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("cases/users.toml");
-        let cost = UserFile::add(&path, &account("anna", "anna"), "correct horse").unwrap();
+        let cost = UserFile::add_account(&path, &account("anna", "anna"), "correct horse").unwrap();
         assert!(!cost.is_weak());
         assert!(fs::read_to_string(&path).unwrap().contains("$argon2id$v=19$m=19456,t=2,p=1$"));
         assert_eq!(fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);

@@ -18,15 +18,15 @@ pub(super) struct ServerCertificate {
 impl ServerCertificate {
     /// Reads a chain of certificates and its private key from PEM files.
     pub fn load(chain: &Path, key: &Path) -> Result<Self, String> {
-        let bad = |path: &Path, reason: String| format!("{}: {reason}", path.display());
+        let certificate_error = |path: &Path, reason: String| format!("{}: {reason}", path.display());
         let certificates = CertificateDer::pem_file_iter(chain)
             .and_then(|all| all.collect::<Result<Vec<_>, _>>())
-            .map_err(|e| bad(chain, e.to_string()))?;
+            .map_err(|e| certificate_error(chain, e.to_string()))?;
         if certificates.is_empty() {
-            return Err(bad(chain, "there is no certificate in it".to_owned()));
+            return Err(certificate_error(chain, "there is no certificate in it".to_owned()));
         }
-        let private = PrivateKeyDer::from_pem_file(key).map_err(|e| bad(key, e.to_string()))?;
-        Self::new(certificates, private).map_err(|e| bad(key, e))
+        let private = PrivateKeyDer::from_pem_file(key).map_err(|e| certificate_error(key, e.to_string()))?;
+        Self::new(certificates, private).map_err(|e| certificate_error(key, e))
     }
 
     /// Makes a certificate, which nobody vouches for: clients know it by its fingerprint.

@@ -10,13 +10,13 @@ use std::time::Instant;
 /// All connections that are open.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionTable {
-    inner: Mutex<Inner>,
+    table_state: Mutex<Inner>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    next: u64,
-    open: HashMap<u64, Entry>,
+    next_number: u64,
+    open_connections: HashMap<u64, Entry>,
 }
 
 #[derive(Debug)]
@@ -39,34 +39,37 @@ impl ConnectionTable {
     /// # Errors
     /// Fails if the system gives no second handle of it.
     pub fn insert_connection(&self, stream: TcpStream) -> io::Result<Option<Connection>> {
-        let mut inner = self.lock();
-        if inner.open.len() >= CONNECTIONS_MAX {
+        let mut inner = self.lock_table();
+        if inner.open_connections.len() >= CONNECTIONS_MAX {
             return Ok(None);
         }
-        let number = inner.next;
-        inner.next += 1;
+        let number = inner.next_number;
+        inner.next_number += 1;
         let entry = Entry { stream: stream.try_clone()?, deadline: Some(Instant::now() + LOGIN_MAX) };
-        inner.open.insert(number, entry);
+        inner.open_connections.insert(number, entry);
         Ok(Some(Connection { number, stream }))
     }
 
     /// Notes that it is known whose connection this is.
-    pub fn admit(&self, number: u64) {
-        if let Some(entry) = self.lock().open.get_mut(&number) {
+    pub fn mark_known(&self, number: u64) {
+        if let Some(entry) = self.lock_table().open_connections.get_mut(&number) {
             entry.deadline = None;
         }
     }
 
     /// Forgets a connection that has ended.
-    pub fn forget(&self, number: u64) {
-        self.lock().open.remove(&number);
+    pub fn forget_connection(&self, number: u64) {
+        self.lock_table().open_connections.remove(&number);
     }
 
     /// Closes those that have not said in time whose they are.
     pub fn close_late(&self) {
         let now = Instant::now();
-        for entry in
-            self.lock().open.values().filter(|entry| entry.deadline.is_some_and(|deadline| deadline < now))
+        for entry in self
+            .lock_table()
+            .open_connections
+            .values()
+            .filter(|entry| entry.deadline.is_some_and(|deadline| deadline < now))
         {
             _ = entry.stream.shutdown(Shutdown::Both);
         }
@@ -74,13 +77,13 @@ impl ConnectionTable {
 
     /// Closes all.
     pub fn close_all(&self) {
-        for entry in self.lock().open.values() {
+        for entry in self.lock_table().open_connections.values() {
             _ = entry.stream.shutdown(Shutdown::Both);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_table(&self) -> MutexGuard<'_, Inner> {
+        self.table_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -107,9 +110,9 @@ mod tests {
                 (table.insert_connection(near).unwrap().unwrap(), far)
             })
             .collect();
-        table.admit(all[1].0.number);
+        table.mark_known(all[1].0.number);
         let late = Instant::now().checked_sub(std::time::Duration::from_millis(1));
-        table.lock().open.get_mut(&all[0].0.number).unwrap().deadline = late;
+        table.lock_table().open_connections.get_mut(&all[0].0.number).unwrap().deadline = late;
         // Each far end has a byte to read before the end, if there is one.
         let is_closed = |(connection, far): &mut (Connection, TcpStream)| {
             let sent = connection.stream.write_all(b"x");
@@ -120,8 +123,8 @@ mod tests {
         assert_eq!(all.iter_mut().map(is_closed).collect::<Vec<_>>(), [true, false, false]);
         table.close_all();
         assert!(all.iter_mut().all(is_closed));
-        all.iter().for_each(|(connection, _)| table.forget(connection.number));
-        assert!(table.lock().open.is_empty());
+        all.iter().for_each(|(connection, _)| table.forget_connection(connection.number));
+        assert!(table.lock_table().open_connections.is_empty());
     }
 
     #[test]
@@ -133,7 +136,7 @@ mod tests {
         // Only the table keeps them open.
         let numbers: Vec<u64> = (0..CONNECTIONS_MAX).map(|_| insert_next().unwrap()).collect();
         assert_eq!(insert_next(), None);
-        table.forget(numbers[7]);
+        table.forget_connection(numbers[7]);
         let number = insert_next().unwrap();
         assert!(!numbers.contains(&number), "a number is never used twice");
         assert_eq!(insert_next(), None);

@@ -18,11 +18,11 @@ use super::tickets::Ticket;
 pub(super) fn serve(demand: &DataServer, connection: Connection) {
     let number = connection.number;
     // Who left, or who never had a ticket, is no trouble of the server.
-    _ = answer(demand, connection);
-    demand.channels.forget(number);
+    _ = answer_connection(demand, connection);
+    demand.channels.forget_connection(number);
 }
 
-fn answer(demand: &DataServer, mut connection: Connection) -> io::Result<()> {
+fn answer_connection(demand: &DataServer, mut connection: Connection) -> io::Result<()> {
     let stream = &mut connection.stream;
     stream.set_read_timeout(Some(LOGIN_MAX))?;
     let mut opening = [0; DATA_MAGIC.len() + 32];
@@ -34,7 +34,7 @@ fn answer(demand: &DataServer, mut connection: Connection) -> io::Result<()> {
     let Some(ticket) = demand.tickets.take_ticket(ticket.try_into().expect("32 bytes")) else {
         return Ok(());
     };
-    demand.channels.admit(connection.number);
+    demand.channels.mark_known(connection.number);
     stream.set_read_timeout(Some(IDLE_MAX))?;
     let (mut reader, mut out) = (BlockFileReader::default(), Vec::new());
     loop {
@@ -52,14 +52,14 @@ fn answer(demand: &DataServer, mut connection: Connection) -> io::Result<()> {
             }
             out.clear();
             out.resize(BlockHead::BYTES, 0);
-            let head = match reader.read(&ticket.files[block.file as usize], block, &mut out) {
+            let head = match reader.read_block(&ticket.files[block.file as usize], block, &mut out) {
                 Ok(()) => {
                     let crc = crc32c::crc32c(&out[BlockHead::BYTES..]);
                     BlockHead { index, bytes: block.bytes, crc }
                 }
                 Err(e) => {
                     let path = &ticket.files[block.file as usize];
-                    demand.trouble(&format!("reading {}: {e}", path.display()));
+                    demand.report_trouble(&format!("reading {}: {e}", path.display()));
                     out.truncate(BlockHead::BYTES);
                     let is_damage =
                         e.kind() == io::ErrorKind::NotFound || ErrorCause::from_io(&e) == ErrorCause::Data;
@@ -81,18 +81,18 @@ fn is_valid(ticket: &Ticket) -> bool {
 /// Reads blocks, mostly of one file after the other.
 #[derive(Default)]
 struct BlockFileReader {
-    latest: Option<(PathBuf, File)>,
+    latest_file: Option<(PathBuf, File)>,
 }
 
 impl BlockFileReader {
     /// Appends the bytes of a block to `out`.
-    fn read(&mut self, path: &Path, block: &SealedBlock, out: &mut Vec<u8>) -> io::Result<()> {
-        if self.latest.as_ref().is_none_or(|(latest, _)| latest != path) {
-            self.latest = Some((path.to_owned(), unitape_tape::open_regular(path)?));
+    fn read_block(&mut self, path: &Path, block: &SealedBlock, out: &mut Vec<u8>) -> io::Result<()> {
+        if self.latest_file.as_ref().is_none_or(|(latest, _)| latest != path) {
+            self.latest_file = Some((path.to_owned(), unitape_tape::open_regular(path)?));
         }
-        let (_, file) = self.latest.as_ref().expect("just opened");
-        let start = out.len();
-        out.resize(start + block.bytes as usize, 0);
-        file.read_exact_at(&mut out[start..], block.offset)
+        let (_, file) = self.latest_file.as_ref().expect("just opened");
+        let old_length = out.len();
+        out.resize(old_length + block.bytes as usize, 0);
+        file.read_exact_at(&mut out[old_length..], block.offset)
     }
 }

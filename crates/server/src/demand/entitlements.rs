@@ -36,8 +36,8 @@ pub(super) struct Entitlement {
     dataset: String,
     schemas: Option<Vec<TickSchema>>,
     symbols: Option<Vec<String>>,
-    from: Option<Day>,
-    to: Option<Day>,
+    first_day: Option<Day>,
+    last_day: Option<Day>,
     classes: Vec<FieldClass>,
     /// When it ends.
     pub until: Option<UnixNanos>,
@@ -67,20 +67,20 @@ struct Entry {
 impl EntitlementFile {
     /// Reads an entitlement file. An error names the file, the entry, and what is wrong.
     pub fn load(path: &Path) -> Result<Self, String> {
-        let failed = |reason: String| format!("{}: {reason}", path.display());
-        let file = unitape_tape::open_regular(path).map_err(|e| failed(e.to_string()))?;
-        let mode = file.metadata().map_err(|e| failed(e.to_string()))?.permissions().mode() & 0o7777;
+        let file_error = |reason: String| format!("{}: {reason}", path.display());
+        let file = unitape_tape::open_regular(path).map_err(|e| file_error(e.to_string()))?;
+        let mode = file.metadata().map_err(|e| file_error(e.to_string()))?.permissions().mode() & 0o7777;
         if mode & 0o022 != 0 {
             let message =
                 format!("others may write this file (mode {mode:04o}); run: chmod go-w {}", path.display());
-            return Err(failed(message));
+            return Err(file_error(message));
         }
         let mut text = String::new();
-        file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(|e| failed(e.to_string()))?;
+        file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(|e| file_error(e.to_string()))?;
         if text.len() as u64 > BYTES_MAX {
-            return Err(failed(format!("an entitlement file has at most {BYTES_MAX} bytes")));
+            return Err(file_error(format!("an entitlement file has at most {BYTES_MAX} bytes")));
         }
-        Self::parse(&text).map_err(failed)
+        Self::parse(&text).map_err(file_error)
     }
 
     /// Reads the text of an entitlement file.
@@ -130,7 +130,7 @@ impl Entitlement {
             };
             text.map(parse).transpose()
         };
-        let until = entry.until.map(|text| {
+        let ends_at = entry.until.map(|text| {
             let bad =
                 |_| format!("until = \"{text}\" is no time: write 2024-03-11 or 2024-03-11T14:30 (UTC)");
             text.parse::<UnixNanos>().map_err(bad)
@@ -141,12 +141,12 @@ impl Entitlement {
             dataset: entry.dataset,
             schemas: schemas.transpose()?,
             symbols: entry.symbols,
-            from: day("from", entry.from)?,
-            to: day("to", entry.to)?,
+            first_day: day("from", entry.from)?,
+            last_day: day("to", entry.to)?,
             classes: classes.iter().map(class).collect::<Result<_, _>>()?,
-            until: until.transpose()?,
+            until: ends_at.transpose()?,
         };
-        if this.from.zip(this.to).is_some_and(|(from, to)| from >= to) {
+        if this.first_day.zip(this.last_day).is_some_and(|(from, to)| from >= to) {
             return Err("from is not before to, so it covers no day".to_owned());
         }
         Ok(this)
@@ -154,16 +154,17 @@ impl Entitlement {
 
     /// Returns whether it covers a leaf. Events without an instrument, and events without a day, are covered where neither is
     /// limited.
-    pub fn covers(&self, access: &LeafAccess<'_>) -> bool {
+    pub fn covers_leaf(&self, access: &LeafAccess<'_>) -> bool {
         let is_symbol = match (&self.symbols, access.symbol) {
             (None, _) => true,
             (Some(patterns), Some(symbol)) => patterns.iter().any(|pattern| matches_pattern(pattern, symbol)),
             (Some(_), None) => false,
         };
         let is_day = if access.day == Day::UNDATED {
-            self.from.is_none() && self.to.is_none()
+            self.first_day.is_none() && self.last_day.is_none()
         } else {
-            self.from.is_none_or(|from| from <= access.day) && self.to.is_none_or(|to| access.day < to)
+            self.first_day.is_none_or(|from| from <= access.day)
+                && self.last_day.is_none_or(|to| access.day < to)
         };
         is_symbol
             && is_day
@@ -175,15 +176,15 @@ impl Entitlement {
 /// Returns whether a name matches a pattern, in which `*` matches any characters, or none.
 fn matches_pattern(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let Some(mut last) = parts.next() else { return rest.is_empty() };
+    let first_part = parts.next().unwrap_or_default();
+    let Some(mut name_left) = name.strip_prefix(first_part) else { return false };
+    let Some(mut last_part) = parts.next() else { return name_left.is_empty() };
     for next in parts {
-        let Some(match_index) = rest.find(last) else { return false };
-        rest = &rest[match_index + last.len()..];
-        last = next;
+        let Some(match_index) = name_left.find(last_part) else { return false };
+        name_left = &name_left[match_index + last_part.len()..];
+        last_part = next;
     }
-    rest.ends_with(last)
+    name_left.ends_with(last_part)
 }
 
 const FORMAT: u32 = 1;
@@ -225,7 +226,7 @@ mod tests {
         let file = EntitlementFile::parse(FILE).unwrap();
         let now = "2026-11-28".parse().unwrap();
         let covers = |user, access: LeafAccess<'_>| {
-            file.valid_for(user, "ticks", now).iter().any(|e| e.covers(&access))
+            file.valid_for(user, "ticks", now).iter().any(|e| e.covers_leaf(&access))
         };
         let trades = TickSchema::Trades;
         assert!(covers("quant", access("2024-03-11", trades, Some("VOD"), Market)));

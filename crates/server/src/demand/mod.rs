@@ -107,35 +107,35 @@ pub fn serve_data(
         tickets: TicketTable::default(),
         sessions: ConnectionTable::default(),
         channels: ConnectionTable::default(),
-        sink: Box::new(sink),
+        event_sink: Box::new(sink),
     };
     // What cannot be read now will not answer any query.
     unitape_run::users::UserFile::load(&options.users)?;
     entitlements::EntitlementFile::load(&options.entitlements).map_err(Error::Entitlements)?;
     demand.stores.values().try_for_each(|store| store.open().map(drop))?;
     let listen = |address: SocketAddr| {
-        let failed = |source| Error::Listen { address, source };
-        let listener = TcpListener::bind(address).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        Ok::<_, Error>((listener.local_addr().map_err(failed)?, listener))
+        let listen_error = |source| Error::Listen { address, source };
+        let listener = TcpListener::bind(address).map_err(listen_error)?;
+        listener.set_nonblocking(true).map_err(listen_error)?;
+        Ok::<_, Error>((listener.local_addr().map_err(listen_error)?, listener))
     };
     let (private, private_listener) = listen(options.listen)?;
     let (data, data_listener) = listen(options.data)?;
     let demand = DataServer { data_port: data.port(), ..demand };
-    (demand.sink)(DemandEvent::Listening { private, data, fingerprint: certificate.fingerprint });
+    (demand.event_sink)(DemandEvent::Listening { private, data, fingerprint: certificate.fingerprint });
     std::thread::scope(|scope| {
         let demand = &demand;
         while !stop.load(Ordering::Relaxed) {
             wait_for(&private_listener, &data_listener);
             demand.sessions.close_late();
             demand.channels.close_late();
-            accept(&private_listener, demand, &demand.sessions, |stream| {
+            accept_connections(&private_listener, demand, &demand.sessions, |stream| {
                 std::thread::Builder::new()
                     .name("session".to_owned())
                     .spawn_scoped(scope, move || session::serve(demand, stream))
                     .map(drop)
             });
-            accept(&data_listener, demand, &demand.channels, |stream| {
+            accept_connections(&data_listener, demand, &demand.channels, |stream| {
                 std::thread::Builder::new()
                     .name("data".to_owned())
                     .spawn_scoped(scope, move || data::serve(demand, stream))
@@ -157,7 +157,7 @@ fn wait_for(private: &TcpListener, data: &TcpListener) {
 }
 
 /// Takes who connects.
-fn accept(
+fn accept_connections(
     listener: &TcpListener,
     demand: &DataServer,
     table: &ConnectionTable,
@@ -170,14 +170,14 @@ fn accept(
             // An error of one connection, or too many open files: the others continue. The connection stays in the socket,
             // so without a pause the next look would meet the same error at once.
             Err(e) => {
-                demand.trouble(&format!("taking a connection: {e}"));
+                demand.report_trouble(&format!("taking a connection: {e}"));
                 return std::thread::sleep(REFUSED);
             }
         };
-        let connection_result = prepare(&stream).and_then(|()| table.insert_connection(stream));
+        let connection_result = set_stream_options(&stream).and_then(|()| table.insert_connection(stream));
         let served = connection_result.and_then(|connection| connection.map_or(Ok(()), &serve));
         if let Err(e) = served {
-            demand.trouble(&format!("serving a connection: {e}"));
+            demand.report_trouble(&format!("serving a connection: {e}"));
         }
     }
 }
@@ -185,7 +185,7 @@ fn accept(
 /// The pause after a connection that the system refused.
 const REFUSED: Duration = Duration::from_millis(250);
 
-fn prepare(stream: &TcpStream) -> io::Result<()> {
+fn set_stream_options(stream: &TcpStream) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(STALL_MAX))
@@ -204,19 +204,19 @@ struct DataServer {
     sessions: ConnectionTable,
     /// Connections to the data channel.
     channels: ConnectionTable,
-    sink: Box<EventSink>,
+    event_sink: Box<EventSink>,
 }
 
 impl DataServer {
-    fn trouble(&self, text: &str) {
-        (self.sink)(DemandEvent::Trouble(text));
+    fn report_trouble(&self, text: &str) {
+        (self.event_sink)(DemandEvent::Trouble(text));
     }
 }
 
 /// A store, opened again when its manifest is another one.
 struct OpenStore {
     served: ServedStore,
-    latest: Mutex<Option<(ManifestState, Arc<Store>)>>,
+    latest_store: Mutex<Option<(ManifestState, Arc<Store>)>>,
 }
 
 /// What tells two manifests apart without reading them.
@@ -224,14 +224,14 @@ type ManifestState = (u64, u64, SystemTime);
 
 impl OpenStore {
     fn new(served: &ServedStore) -> Self {
-        Self { served: served.clone(), latest: Mutex::new(None) }
+        Self { served: served.clone(), latest_store: Mutex::new(None) }
     }
 
     /// Returns the store as it is now.
     fn open(&self) -> Result<Arc<Store>, unitape_store::Error> {
         let ServedStore { dir, key, .. } = &self.served;
         let state = manifest_state(dir);
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = self.latest_store.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(state), Some((latest_state, store))) = (&state, &*latest)
             && latest_state == state
         {

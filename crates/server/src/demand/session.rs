@@ -31,26 +31,26 @@ pub(super) fn serve(demand: &DataServer, connection: Connection) {
     let number = connection.number;
     let is_alive = Arc::new(AtomicBool::new(true));
     // Who left, or who does not speak our protocol, is no trouble of the server.
-    _ = converse(demand, connection, &is_alive);
+    _ = run_dialogue(demand, connection, &is_alive);
     is_alive.store(false, Ordering::Relaxed);
-    demand.sessions.forget(number);
+    demand.sessions.forget_connection(number);
 }
 
-fn converse(demand: &DataServer, connection: Connection, is_alive: &Arc<AtomicBool>) -> io::Result<()> {
+fn run_dialogue(demand: &DataServer, connection: Connection, is_alive: &Arc<AtomicBool>) -> io::Result<()> {
     let Connection { number, stream } = connection;
     stream.set_read_timeout(Some(LOGIN_MAX))?;
     let tls = ServerConnection::new(demand.tls.clone()).map_err(io::Error::other)?;
     let mut channel = StreamOwned::new(tls, stream);
     let Some(user) = log_in(demand, &mut channel)? else { return Ok(()) };
-    demand.sessions.admit(number);
+    demand.sessions.mark_known(number);
     channel.sock.set_read_timeout(Some(IDLE_MAX))?;
     while let Some(message) = read_message(&mut channel, CLIENT_MESSAGE_MAX)? {
         let ClientMessage::Query(query) = message else {
-            let refusal = refusal("you are logged in already".to_owned(), true);
+            let refusal = text_refusal("you are logged in already".to_owned(), true);
             write_message(&mut channel, &ServerMessage::Refusal(refusal))?;
             continue;
         };
-        let message = match answer(demand, &user, &query, is_alive) {
+        let message = match answer_query(demand, &user, &query, is_alive) {
             Ok(answer) => ServerMessage::Answer(answer),
             Err(refusal) => ServerMessage::Refusal(refusal),
         };
@@ -66,10 +66,10 @@ fn log_in(demand: &DataServer, channel: &mut Channel) -> io::Result<Option<Known
     let checked = if version == VERSION {
         authenticate(demand, &user, &password)
     } else {
-        Err(refusal(format!("this server speaks version {VERSION}, not {version}"), false))
+        Err(text_refusal(format!("this server speaks version {VERSION}, not {version}"), false))
     };
     let password = password.into_bytes();
-    std::hint::black_box(&wiped(password));
+    std::hint::black_box(&wiped_copy(password));
     let (message, user) = match checked {
         Ok((datasets, stamp)) => {
             let welcome = Welcome { version: VERSION, data_port: demand.data_port, datasets };
@@ -81,7 +81,7 @@ fn log_in(demand: &DataServer, channel: &mut Channel) -> io::Result<Option<Known
     Ok(user)
 }
 
-fn wiped(mut bytes: Vec<u8>) -> Vec<u8> {
+fn wiped_copy(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.fill(0);
     bytes
 }
@@ -92,85 +92,87 @@ fn authenticate(
     user: &str,
     password: &str,
 ) -> Result<(Vec<String>, AccountStamp), Refusal> {
-    let users = users(demand)?;
+    let users = load_users(demand)?;
     let check = || {
         users.authenticate(user, password)?;
-        users.stamp(user).ok_or_else(|| UserError::Disabled { name: user.to_owned() })
+        users.account_stamp(user).ok_or_else(|| UserError::Disabled { name: user.to_owned() })
     };
     let stamp = demand.attempts.log_in(user, check).map_err(|failure| match failure {
         LoginFailure::Locked(wait) => {
             let text = format!("too many failed log-ins: try again in {} seconds", wait.as_secs() + 1);
-            refusal(text, false)
+            text_refusal(text, false)
         }
         // Of an account that is disabled as well: who has only a password learns nothing of it.
-        LoginFailure::Refused => refusal("there is no user with this name and password".to_owned(), false),
-        LoginFailure::Users(error) => unreadable(demand, &error.to_string()),
+        LoginFailure::Refused => {
+            text_refusal("there is no user with this name and password".to_owned(), false)
+        }
+        LoginFailure::Users(error) => unreadable_file(demand, &error.to_string()),
     })?;
-    let entitlements = entitlements(demand)?;
+    let entitlements = load_entitlements(demand)?;
     let now = now();
     let datasets = demand.stores.keys().filter(|name| !entitlements.valid_for(user, name, now).is_empty());
     Ok((datasets.cloned().collect(), stamp))
 }
 
 /// Answers a query: with what the user may read at this moment.
-fn answer(
+fn answer_query(
     demand: &DataServer,
     user: &KnownUser,
     query: &DataQuery,
     is_alive: &Arc<AtomicBool>,
 ) -> Result<AnswerMessage, Refusal> {
     let KnownUser { name: user, stamp } = user;
-    if users(demand)?.stamp(user) != Some(*stamp) {
+    if load_users(demand)?.account_stamp(user) != Some(*stamp) {
         let text = "this account cannot be used any more, or has another password: log in again";
-        return Err(refusal(text.to_owned(), false));
+        return Err(text_refusal(text.to_owned(), false));
     }
-    let (entitlements, now) = (entitlements(demand)?, now());
+    let (entitlements, now) = (load_entitlements(demand)?, now());
     let entitled = entitlements.valid_for(user, &query.dataset, now);
     let store = demand.stores.get(&query.dataset).filter(|_| !entitled.is_empty());
     let Some(store) = store else {
         let text = format!("there is no dataset `{}` that you may read", query.dataset);
-        return Err(refusal(text, true));
+        return Err(text_refusal(text, true));
     };
-    let failed = |error: unitape_store::Error| match error.cause() {
-        ErrorCause::Call => refusal(error.to_string(), true),
+    let store_refusal = |error: unitape_store::Error| match error.cause() {
+        ErrorCause::Call => text_refusal(error.to_string(), true),
         _ => {
-            demand.trouble(&format!("answering {user} of {}: {error}", query.dataset));
+            demand.report_trouble(&format!("answering {user} of {}: {error}", query.dataset));
             let text = if error.is_refusal() {
                 "the server cannot read this dataset: its system refuses to open a file, which its log names"
             } else {
                 "the server cannot read this dataset; its log says why"
             };
-            refusal(text.to_owned(), false)
+            text_refusal(text.to_owned(), false)
         }
     };
-    let store = store.open().map_err(failed)?;
+    let store = store.open().map_err(store_refusal)?;
     let answer = store.answer(&query.filter(), query.depth, BLOCKS_MAX, &|access| {
-        entitled.iter().any(|entitlement| entitlement.covers(access))
+        entitled.iter().any(|entitlement| entitlement.covers_leaf(access))
     });
-    let answer = answer.map_err(failed)?;
-    let until = entitled.iter().filter_map(|entitlement| entitlement.until).min();
-    let ticket = demand.tickets.issue(answer.blocks, answer.files, is_alive, until).map_err(|e| {
-        demand.trouble(&format!("issuing a ticket: {e}"));
-        refusal("the server cannot answer now".to_owned(), false)
+    let answer = answer.map_err(store_refusal)?;
+    let first_end = entitled.iter().filter_map(|entitlement| entitlement.until).min();
+    let ticket = demand.tickets.issue(answer.blocks, answer.files, is_alive, first_end).map_err(|e| {
+        demand.report_trouble(&format!("issuing a ticket: {e}"));
+        text_refusal("the server cannot answer now".to_owned(), false)
     })?;
-    Ok(AnswerMessage { ticket, index: answer.index })
+    Ok(AnswerMessage { ticket, index: answer.private_index })
 }
 
-fn users(demand: &DataServer) -> Result<UserFile, Refusal> {
-    UserFile::load(&demand.users).map_err(|e| unreadable(demand, &e.to_string()))
+fn load_users(demand: &DataServer) -> Result<UserFile, Refusal> {
+    UserFile::load(&demand.users).map_err(|e| unreadable_file(demand, &e.to_string()))
 }
 
-fn entitlements(demand: &DataServer) -> Result<EntitlementFile, Refusal> {
-    EntitlementFile::load(&demand.entitlements).map_err(|e| unreadable(demand, &e))
+fn load_entitlements(demand: &DataServer) -> Result<EntitlementFile, Refusal> {
+    EntitlementFile::load(&demand.entitlements).map_err(|e| unreadable_file(demand, &e))
 }
 
 /// Says that a file of the server cannot be read. Nobody gets anything on the word of an older state of it.
-fn unreadable(demand: &DataServer, error: &str) -> Refusal {
-    demand.trouble(error);
-    refusal("the server cannot read its users or entitlements; its log says why".to_owned(), false)
+fn unreadable_file(demand: &DataServer, error: &str) -> Refusal {
+    demand.report_trouble(error);
+    text_refusal("the server cannot read its users or entitlements; its log says why".to_owned(), false)
 }
 
-fn refusal(text: String, is_call: bool) -> Refusal {
+fn text_refusal(text: String, is_call: bool) -> Refusal {
     Refusal { text, is_call }
 }
 

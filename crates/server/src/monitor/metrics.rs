@@ -114,11 +114,11 @@ pub const TAPE_METRICS: [Metric; 16] = [
 /// Returns the page.
 pub(super) fn render(state: &MonitorState) -> String {
     let mut out = String::new();
-    let feeds = state.feeds();
+    let feeds = state.feed_figures();
     let values: Vec<(String, [String; FEED_METRICS.len()])> =
-        feeds.iter().map(|feed| (label(&feed.feed), feed_values(feed))).collect();
+        feeds.iter().map(|feed| (label_value(&feed.feed), feed_values(feed))).collect();
     for (n, metric) in FEED_METRICS.iter().enumerate().filter(|_| !values.is_empty()) {
-        head(&mut out, metric);
+        write_head(&mut out, metric);
         for (feed, values) in &values {
             _ = writeln!(out, "{}{{feed=\"{feed}\"}} {}", metric.name, values[n]);
         }
@@ -164,7 +164,7 @@ fn feed_values(feed: &FeedStatsSnapshot) -> [String; FEED_METRICS.len()] {
         error,
         handler,
     } = feed;
-    let is = |yes: bool| u8::from(yes).to_string();
+    let flag_text = |yes: bool| u8::from(yes).to_string();
     let is_connected = matches!(state, LinkState::Connected | LinkState::Open);
     let is_failed = *state == LinkState::Failed || error.is_some();
     let gaps =
@@ -177,9 +177,9 @@ fn feed_values(feed: &FeedStatsSnapshot) -> [String; FEED_METRICS.len()] {
         ignored.to_string(),
         late.to_string(),
         clock_ahead.to_string(),
-        seconds(*held_ns_mean),
-        seconds(*held_ns_max),
-        seconds(*waited_ns),
+        seconds_text(*held_ns_mean),
+        seconds_text(*held_ns_max),
+        seconds_text(*waited_ns),
         drops.to_string(),
         connections.to_string(),
         refused.to_string(),
@@ -195,40 +195,40 @@ fn feed_values(feed: &FeedStatsSnapshot) -> [String; FEED_METRICS.len()] {
         sessions_refused.to_string(),
         ranges_forgotten.to_string(),
         pauses.to_string(),
-        seconds(u64::try_from(ts_max.unwrap_or(0)).unwrap_or(0)),
-        is(is_connected),
-        is(is_failed),
-        is(*ended),
-        is(*complete),
+        seconds_text(u64::try_from(ts_max.unwrap_or(0)).unwrap_or(0)),
+        flag_text(is_connected),
+        flag_text(is_failed),
+        flag_text(*ended),
+        flag_text(*complete),
         failures.to_string(),
         gaps.to_string(),
     ]
 }
 
 fn render_tape(state: &MonitorState, out: &mut String) {
-    let is = |yes: bool| Some(u8::from(yes).to_string());
+    let flag_text = |yes: bool| Some(u8::from(yes).to_string());
     let ends = end_and_durable(state).ok();
     let retention = retention_status(&state.tape).ok();
     let number = |value: Option<u64>| value.map(|value| value.to_string());
     let values: [Option<String>; 13] = [
-        is(reasons(state).is_empty()),
+        flag_text(reasons(state).is_empty()),
         Some(format!("{:.3}", state.started_at.elapsed().as_secs_f64())),
         number(ends.map(|(end, _)| end.0)),
         number(ends.map(|(_, durable)| durable.0)),
         number(lag_bytes(state).ok()),
         number(retention.as_ref().map(|status| status.oldest.0)),
-        number(retention.as_ref().map(|status| status.sealed)),
-        number(retention.as_ref().map(|status| status.open)),
+        number(retention.as_ref().map(|status| status.sealed_count)),
+        number(retention.as_ref().map(|status| status.open_count)),
         number(retention.as_ref().map(|status| status.held_segments)),
         number(retention.as_ref().map(|status| status.clock_jumps)),
-        is(retention.as_ref().is_some_and(|status| status.trouble.is_some())),
-        is(state.reported().not_durable.is_some()),
+        flag_text(retention.as_ref().is_some_and(|status| status.trouble.is_some())),
+        flag_text(state.lock_reported().not_durable.is_some()),
         number(free_bytes(state)),
     ];
     // A figure that cannot be read is left out: a wrong zero would hide the problem.
     for (metric, value) in TAPE_METRICS.iter().zip(values) {
         if let Some(value) = value {
-            head(out, metric);
+            write_head(out, metric);
             _ = writeln!(out, "{} {value}", metric.name);
         }
     }
@@ -244,14 +244,14 @@ fn render_tape(state: &MonitorState, out: &mut String) {
         if values.is_empty() {
             continue;
         }
-        head(out, metric);
+        write_head(out, metric);
         for (cursor, value) in values {
-            _ = writeln!(out, "{}{{cursor=\"{}\"}} {value}", metric.name, label(cursor));
+            _ = writeln!(out, "{}{{cursor=\"{}\"}} {value}", metric.name, label_value(cursor));
         }
     }
 }
 
-fn head(out: &mut String, metric: &Metric) {
+fn write_head(out: &mut String, metric: &Metric) {
     let kind = match metric.kind {
         MetricKind::Counter => "counter",
         MetricKind::Gauge => "gauge",
@@ -260,12 +260,12 @@ fn head(out: &mut String, metric: &Metric) {
 }
 
 /// Returns nanoseconds as seconds, exactly.
-fn seconds(ns: u64) -> String {
+fn seconds_text(ns: u64) -> String {
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
 /// Returns the value of a label with its escapes.
-fn label(text: &str) -> String {
+fn label_value(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn labels_are_escaped_and_seconds_are_exact() {
-        assert_eq!(label("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
-        assert_eq!(seconds(1_322_115_156_833_993_723), "1322115156.833993723");
+        assert_eq!(label_value("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+        assert_eq!(seconds_text(1_322_115_156_833_993_723), "1322115156.833993723");
     }
 }

@@ -40,8 +40,8 @@ pub(crate) struct MonitorState {
     config: MonitorConfig,
     started_at: Instant,
     /// The figures of feeds in this process.
-    live: OnceLock<Arc<RunMonitor>>,
-    reported: Mutex<ReportedFigures>,
+    live_monitor: OnceLock<Arc<RunMonitor>>,
+    reported_figures: Mutex<ReportedFigures>,
 }
 
 /// What the run has reported, where it cannot be read when it is asked for.
@@ -50,7 +50,7 @@ struct ReportedFigures {
     /// The figures of feeds in processes of their own.
     feeds: BTreeMap<String, FeedStatsSnapshot>,
     /// When a feed was seen to have more events, and how many.
-    progress: BTreeMap<String, (Instant, u64)>,
+    progress_by_feed: BTreeMap<String, (Instant, u64)>,
     /// Why the last flush has failed.
     not_durable: Option<String>,
 }
@@ -76,8 +76,8 @@ impl Monitor {
             tape,
             config: config.clone(),
             started_at: Instant::now(),
-            live: OnceLock::new(),
-            reported: Mutex::default(),
+            live_monitor: OnceLock::new(),
+            reported_figures: Mutex::default(),
         });
         let router = Router::new()
             .route("/metrics", get(metrics_page))
@@ -96,14 +96,14 @@ impl Monitor {
     /// Learns from an event of the run.
     pub fn on_event(&self, event: &RunEvent<'_>) {
         match event {
-            RunEvent::Begun { stats } => _ = self.state.live.set(Arc::clone(stats)),
+            RunEvent::Begun { stats } => _ = self.state.live_monitor.set(Arc::clone(stats)),
             RunEvent::Figures(figures) => {
-                self.state.reported().feeds.insert(figures.feed.clone(), (*figures).clone());
+                self.state.lock_reported().feeds.insert(figures.feed.clone(), (*figures).clone());
             }
             RunEvent::NotDurable { failure } => {
-                self.state.reported().not_durable = Some((*failure).to_owned())
+                self.state.lock_reported().not_durable = Some((*failure).to_owned())
             }
-            RunEvent::DurableAgain { .. } => self.state.reported().not_durable = None,
+            RunEvent::DurableAgain { .. } => self.state.lock_reported().not_durable = None,
             _ => {}
         }
     }
@@ -119,15 +119,15 @@ impl Drop for Monitor {
 
 impl MonitorState {
     /// Returns the figures of each feed: those of this process as they are now, others as the run reported them last.
-    fn feeds(&self) -> Vec<FeedStatsSnapshot> {
-        match self.live.get() {
+    fn feed_figures(&self) -> Vec<FeedStatsSnapshot> {
+        match self.live_monitor.get() {
             Some(live) => live.feeds.iter().map(|feed| feed.figures()).collect(),
-            None => self.reported().feeds.values().cloned().collect(),
+            None => self.lock_reported().feeds.values().cloned().collect(),
         }
     }
 
-    fn reported(&self) -> MutexGuard<'_, ReportedFigures> {
-        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_reported(&self) -> MutexGuard<'_, ReportedFigures> {
+        self.reported_figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

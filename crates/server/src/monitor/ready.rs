@@ -64,7 +64,7 @@ impl NotReadyCode {
 pub(super) fn reasons(state: &MonitorState) -> Vec<NotReady> {
     let mut reasons = Vec::new();
     let mut add = |code, reason: String| reasons.push(NotReady { code, reason });
-    if let Some(failure) = state.reported().not_durable.clone() {
+    if let Some(failure) = state.lock_reported().not_durable.clone() {
         add(NotReadyCode::NotDurable, failure);
     }
     match lag_bytes(state) {
@@ -80,7 +80,7 @@ pub(super) fn reasons(state: &MonitorState) -> Vec<NotReady> {
         }
         _ => {}
     }
-    for feed in state.feeds() {
+    for feed in state.feed_figures() {
         if feed.state == LinkState::Failed || feed.error.is_some() {
             let error_text = feed.error.as_deref().unwrap_or("it is tried again");
             add(NotReadyCode::FeedFailed, format!("{}: {error_text}", feed.feed));
@@ -118,9 +118,9 @@ pub(super) fn free_bytes(state: &MonitorState) -> Option<u64> {
 /// Returns for how long the feed has given nothing, if that is longer than it may be.
 fn silent_for(state: &MonitorState, feed: &str, events: u64) -> Option<std::time::Duration> {
     let limit = state.config.silent?.0;
-    let mut reported = state.reported();
+    let mut reported = state.lock_reported();
     let now = Instant::now();
-    let entry = reported.progress.entry(feed.to_owned()).or_insert((state.started_at, events));
+    let entry = reported.progress_by_feed.entry(feed.to_owned()).or_insert((state.started_at, events));
     if entry.1 != events {
         *entry = (now, events);
     }

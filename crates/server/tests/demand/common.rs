@@ -246,7 +246,7 @@ fn add_user(path: &Path, name: &str, password: &str) {
         parties: Vec::new(),
         is_disabled: false,
     };
-    UserFile::add(path, &account, password).unwrap();
+    UserFile::add_account(path, &account, password).unwrap();
 }
 
 fn write_private(path: &Path, text: &str) {

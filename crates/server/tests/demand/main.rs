@@ -16,7 +16,7 @@ use unitape_store::{Day, ScanFilter, TickSchema};
 fn a_log_in_that_fails_tells_nothing_and_locks_the_name() {
     let desk = Desk::start("user = \"quant\"\ndataset = \"ticks\"\n");
     desk.add_user("locked", "a good password");
-    UserFile::disable(&desk.users(), "locked").unwrap();
+    UserFile::disable_account(&desk.users(), "locked").unwrap();
     let fail = |user: &str, password: &str| match desk.log_in_with(user, password) {
         Err(Error::Refused(refusal)) => refusal,
         other => panic!("{user}: {other:?}"),
@@ -150,7 +150,7 @@ fn a_broken_file_of_entitlements_or_users_gives_nothing() {
     assert!(refusal_text(&mut client, "ticks").contains("has another password"));
     let mut client = desk.log_in_with("quant", "another password").unwrap();
     assert!(!desk.rows(&mut client).is_empty());
-    UserFile::disable(&desk.users(), "quant").unwrap();
+    UserFile::disable_account(&desk.users(), "quant").unwrap();
     assert!(refusal_text(&mut client, "ticks").contains("cannot be used any more"));
     fs::write(desk.users(), "format = 1\npassword = \"quant's password\"").unwrap();
     assert!(refusal_text(&mut client, "ticks").contains("its log says why"));

@@ -39,7 +39,7 @@ pub struct LeafAccess<'a> {
 #[derive(Debug)]
 pub struct Answer {
     /// The private part, with the keys.
-    pub index: AnswerIndex,
+    pub private_index: AnswerIndex,
     /// The blocks, in the order in which they are read.
     pub blocks: Vec<SealedBlock>,
     /// The files of the blocks.
@@ -59,10 +59,10 @@ pub struct SealedBlock {
 
 /// A block that belongs to an answer.
 struct GivenBlock {
-    file: u32,
+    file_index: u32,
     location: BlockLocation,
     /// The order of blocks, as they are read.
-    order: (u64, u64, u32, u32, u32),
+    read_order: (u64, u64, u32, u32, u32),
 }
 
 impl Store {
@@ -79,17 +79,17 @@ impl Store {
         blocks_max: usize,
         may_read: &dyn Fn(&LeafAccess<'_>) -> bool,
     ) -> Result<Answer> {
-        let wanted = Selection::with_unknown_names(self.names(), filter);
+        let selection = Selection::with_unknown_names(self.names(), filter);
         let mut giving = Giving::new(self, depth);
-        giving.choose(&wanted, blocks_max, may_read)?;
-        giving.finish(&wanted)
+        giving.choose_blocks(&selection, blocks_max, may_read)?;
+        giving.finish_answer(&selection)
     }
 }
 
 /// An answer while it is made.
 struct Giving<'a> {
     store: &'a Store,
-    depth: ReadDepth,
+    read_depth: ReadDepth,
     blocks: StoredBlocks<'a>,
     files: Vec<FileId>,
     given_blocks: Vec<GivenBlock>,
@@ -102,7 +102,7 @@ impl<'a> Giving<'a> {
         let blocks = StoredBlocks::new(store.dir(), &store.keys, &store.manifest);
         Self {
             store,
-            depth,
+            read_depth: depth,
             blocks,
             files: Vec::new(),
             given_blocks: Vec::new(),
@@ -115,7 +115,7 @@ impl<'a> Giving<'a> {
     ///
     /// # Errors
     /// Fails with a refusal of the system: an answer without the file would look whole, or damaged.
-    fn report(&mut self, id: &FileId, problem: Error) -> Result<()> {
+    fn report_problem(&mut self, id: &FileId, problem: Error) -> Result<()> {
         if problem.is_refusal() {
             return Err(problem);
         }
@@ -127,7 +127,7 @@ impl<'a> Giving<'a> {
     }
 
     /// Chooses the blocks.
-    fn choose(
+    fn choose_blocks(
         &mut self,
         wanted: &Selection,
         blocks_max: usize,
@@ -147,20 +147,20 @@ impl<'a> Giving<'a> {
                     let head = &location.head;
                     let symbol = self.store.names().name(NameKind::Instrument, head.instrument.0);
                     let is_named = symbol.is_some() || head.instrument.0 == 0;
-                    let may_read = self.depth.classes().iter().all(|class| {
+                    let may_read = self.read_depth.classes().iter().all(|class| {
                         let access = LeafAccess { day: id.day, schema: id.schema, symbol, class: *class };
                         is_named && may_read(&access)
                     });
                     if !may_read {
                         continue;
                     }
-                    let order = match self.depth {
+                    let order = match self.read_depth {
                         ReadDepth::Rows => (i64::from(id.day.0) as u64 ^ 1 << 63, 0, file, head.number, 0),
                         ReadDepth::Events => {
                             (rank as u64, part.ordinal_first, head.stripe, file, head.number)
                         }
                     };
-                    self.given_blocks.push(GivenBlock { file, location, order });
+                    self.given_blocks.push(GivenBlock { file_index: file, location, read_order: order });
                     if self.given_blocks.len() > blocks_max {
                         return Err(Error::AnswerTooLarge { blocks_max });
                     }
@@ -169,11 +169,11 @@ impl<'a> Giving<'a> {
                 // A missing block may belong to any leaf. A reader who may read no part of the file does not hear of
                 // it.
                 if !problems.is_empty() && self.is_file_readable(&id, wanted, may_read) {
-                    problems.into_iter().try_for_each(|problem| self.report(&id, problem))?;
+                    problems.into_iter().try_for_each(|problem| self.report_problem(&id, problem))?;
                 }
             }
         }
-        self.given_blocks.sort_by_key(|block| block.order);
+        self.given_blocks.sort_by_key(|block| block.read_order);
         Ok(())
     }
 
@@ -190,7 +190,7 @@ impl<'a> Giving<'a> {
             let (day, schema) = (id.day, id.schema);
             wanted.wants_instrument(schema, InstrumentId(token))
                 && self
-                    .depth
+                    .read_depth
                     .classes()
                     .iter()
                     .all(|class| may_read(&LeafAccess { day, schema, symbol, class: *class }))
@@ -198,35 +198,35 @@ impl<'a> Giving<'a> {
     }
 
     /// Gathers the keys and names, and puts the answer together.
-    fn finish(mut self, wanted: &Selection) -> Result<Answer> {
+    fn finish_answer(mut self, wanted: &Selection) -> Result<Answer> {
         let store = self.store;
         let (mut leaf_keys, mut leaves) = (LeafKeys::new(&store.keys), BTreeMap::new());
-        let mut names = NamesInUse::default();
+        let mut used_names = NamesInUse::default();
         // Only the files that have a block in the answer.
         let (mut files, mut numbers) = (Vec::new(), FxHashMap::default());
         let mut answer_blocks = Vec::with_capacity(self.given_blocks.len());
         for mut block in std::mem::take(&mut self.given_blocks) {
-            let id = self.files[block.file as usize];
-            match names.gather(&mut self.blocks, &id, &block.location, self.depth, wanted) {
+            let id = self.files[block.file_index as usize];
+            match used_names.gather_tokens(&mut self.blocks, &id, &block.location, self.read_depth, wanted) {
                 Ok(true) => {
-                    block.file = *numbers.entry(block.file).or_insert_with(|| {
+                    block.file_index = *numbers.entry(block.file_index).or_insert_with(|| {
                         files.push(id);
                         files.len() as u32 - 1
                     });
                     answer_blocks.push(block);
                 }
                 Ok(false) => {}
-                Err(problem) => self.report(&id, problem)?,
+                Err(problem) => self.report_problem(&id, problem)?,
             }
         }
         let unnamed = self.problem_count - self.problems.len() as u64;
         if unnamed > 0 {
             self.problems.push(format!("{unnamed} further problems are not named"));
         }
-        for GivenBlock { file, location, .. } in &answer_blocks {
+        for GivenBlock { file_index: file, location, .. } in &answer_blocks {
             let (id, head) = (files[*file as usize], &location.head);
-            names.tokens.insert((NameKind::Instrument as u8, head.instrument.0));
-            for class in self.depth.classes() {
+            used_names.tokens.insert((NameKind::Instrument as u8, head.instrument.0));
+            for class in self.read_depth.classes() {
                 let leaf =
                     Leaf { day: id.day, schema: id.schema, instrument: head.instrument, class: *class };
                 if let Entry::Vacant(entry) =
@@ -243,13 +243,13 @@ impl<'a> Giving<'a> {
                 }
             }
         }
-        let depth = self.depth;
-        let last = *depth.classes().last().expect("a class at least");
+        let depth = self.read_depth;
+        let last_class = *depth.classes().last().expect("a class at least");
         let paths = files.iter().map(|id| self.blocks.path(id)).collect();
         let blocks = answer_blocks.iter().map(|block| SealedBlock {
-            file: block.file,
+            file: block.file_index,
             offset: block.location.offset + START as u64,
-            bytes: (block.location.head.end_of(last) - START) as u32,
+            bytes: (block.location.head.end_of(last_class) - START) as u32,
         });
         let manifest = &store.manifest;
         let index = AnswerIndex {
@@ -276,16 +276,16 @@ impl<'a> Giving<'a> {
             blocks: answer_blocks
                 .iter()
                 .map(|block| AnswerBlock {
-                    file: block.file,
+                    file: block.file_index,
                     offset: block.location.offset,
                     head: hex(&shown_head(&block.location.head, depth).encode()),
                 })
                 .collect(),
             leaves: leaves.into_values().collect(),
-            names: names.named(store.names()),
-            sources: names.sources(store),
+            names: used_names.named_tokens(store.names()),
+            sources: used_names.sources(store),
         };
-        Ok(Answer { index, blocks: blocks.collect(), files: paths })
+        Ok(Answer { private_index: index, blocks: blocks.collect(), files: paths })
     }
 }
 
@@ -313,7 +313,7 @@ fn shown_head(head: &BlockHeader, depth: ReadDepth) -> BlockHeader {
 #[derive(Default)]
 struct NamesInUse {
     tokens: BTreeSet<(u8, u32)>,
-    sources: BTreeSet<u32>,
+    source_ids: BTreeSet<u32>,
     decoder: BlockDecoder,
     batch: FrameBatch,
     block: Vec<u8>,
@@ -322,7 +322,7 @@ struct NamesInUse {
 impl NamesInUse {
     /// Adds the tokens of the selected rows of a block. Returns whether there are such rows. Fails if the block is
     /// damaged.
-    fn gather(
+    fn gather_tokens(
         &mut self,
         blocks: &mut StoredBlocks<'_>,
         id: &FileId,
@@ -331,12 +331,12 @@ impl NamesInUse {
         wanted: &Selection,
     ) -> Result<bool> {
         let head = &location.head;
-        let open = blocks.read(id, location, depth.classes(), &mut self.block)?;
+        let open_block = blocks.read(id, location, depth.classes(), &mut self.block)?;
         let layout = head.layout();
         self.batch.clear();
         if depth == ReadDepth::Events || wanted.depends_on_rows(head.instrument) {
             let rows = &wanted.in_block(head.instrument);
-            self.decoder.decode(&open, head, rows, &mut self.batch).map_err(|fault| {
+            self.decoder.decode(&open_block, head, rows, &mut self.batch).map_err(|fault| {
                 let offset = location.offset + fault.offset as u64;
                 Error::block_damage(&blocks.path(id), head.number, offset, fault.reason)
             })?;
@@ -347,15 +347,15 @@ impl NamesInUse {
         if depth == ReadDepth::Rows {
             if layout.has_venue {
                 let mut venues = BTreeSet::new();
-                _ = self.decoder.venues(&open, head, &mut venues);
+                _ = self.decoder.venues(&open_block, head, &mut venues);
                 self.tokens.extend(venues.into_iter().map(|venue| (NameKind::Venue as u8, venue.into())));
             }
             return Ok(true);
         }
         for key in &self.batch.keys {
-            let start = key.line as usize * unitape_model::LINE;
-            let length = FrameHeader::read(&self.batch.arena[start..]).len_bytes();
-            let frame = &mut self.batch.arena[start..start + length];
+            let frame_start = key.line as usize * unitape_model::LINE;
+            let length = FrameHeader::read(&self.batch.arena[frame_start..]).len_bytes();
+            let frame = &mut self.batch.arena[frame_start..frame_start + length];
             let tokens = &mut self.tokens;
             // A truncated list of ids has no names. The frame is printed as it is.
             _ = layout.change_ids(frame, |kind, token| {
@@ -363,12 +363,12 @@ impl NamesInUse {
                 Ok::<_, UnreadableList>(token)
             });
             let source = &frame[at::SOURCE..at::SOURCE + 4];
-            self.sources.insert(u32::from_le_bytes(source.try_into().expect("four bytes")));
+            self.source_ids.insert(u32::from_le_bytes(source.try_into().expect("four bytes")));
         }
         Ok(true)
     }
 
-    fn named(&self, names: &Dictionary) -> Vec<AnswerName> {
+    fn named_tokens(&self, names: &Dictionary) -> Vec<AnswerName> {
         let named = self.tokens.iter().filter_map(|(kind, token)| {
             let name = names.name(NameKind::from_u8(*kind)?, *token)?;
             Some(AnswerName { kind: *kind, token: *token, name: name.to_owned() })
@@ -379,7 +379,7 @@ impl NamesInUse {
     fn sources(&self, store: &Store) -> Vec<String> {
         let is_used = |frame: &[u8]| {
             let token = &frame[at::INSTRUMENT..at::INSTRUMENT + 4];
-            self.sources.contains(&u32::from_le_bytes(token.try_into().expect("four bytes")))
+            self.source_ids.contains(&u32::from_le_bytes(token.try_into().expect("four bytes")))
         };
         store.sources().map(|event| event.bytes()).filter(|frame| is_used(frame)).map(hex).collect()
     }

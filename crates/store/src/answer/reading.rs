@@ -32,7 +32,7 @@ pub trait BlockFetch: fmt::Debug + Send {
     /// # Errors
     /// Fails with [`io::ErrorKind::InvalidData`] if this block is unavailable, and with another kind if the later
     /// blocks are unavailable, too.
-    fn fetch(&mut self, index: u32, out: &mut Vec<u8>) -> io::Result<()>;
+    fn fetch_block(&mut self, index: u32, out: &mut Vec<u8>) -> io::Result<()>;
 }
 
 /// Reads an answer as a store is read.
@@ -40,17 +40,17 @@ pub trait BlockFetch: fmt::Debug + Send {
 pub struct AnswerReader {
     generation: u64,
     problems: Vec<String>,
-    depth: ReadDepth,
-    label: PathBuf,
+    read_depth: ReadDepth,
+    store_label: PathBuf,
     store: StoreId,
     tapes: Vec<TapeId>,
-    parts: Vec<SealedPart>,
+    sealed_parts: Vec<SealedPart>,
     names: Dictionary,
-    sources: Vec<Vec<u8>>,
-    leaves: AnswerLeaves,
+    source_frames: Vec<Vec<u8>>,
+    answer_leaves: AnswerLeaves,
     /// The blocks of each file, and their indexes in the answer.
     blocks: FxHashMap<FileId, Vec<(u32, BlockLocation)>>,
-    sizes: Vec<u32>,
+    body_sizes: Vec<u32>,
     fetch: Mutex<Option<Box<dyn BlockFetch>>>,
 }
 
@@ -82,7 +82,7 @@ impl AnswerReader {
         if !is_known || has_twice(&ids) || has_twice(&tapes) {
             return None;
         }
-        let last = *index.depth.classes().last().expect("a class at least");
+        let last_class = *index.depth.classes().last().expect("a class at least");
         let (mut blocks, mut sizes) = (FxHashMap::<FileId, Vec<_>>::default(), Vec::new());
         for (number, block) in index.blocks.iter().enumerate() {
             let head = BlockHeader::decode(&parse_hex(&block.head)?).ok()?;
@@ -92,7 +92,7 @@ impl AnswerReader {
             }
             let location = BlockLocation { offset: block.offset, head };
             blocks.entry(id).or_default().push((number as u32, location));
-            sizes.push((head.end_of(last) - START) as u32);
+            sizes.push((head.end_of(last_class) - START) as u32);
         }
         // The offsets are for messages alone, and must not overflow there.
         let is_far = |location: &BlockLocation| location.offset.checked_add(u64::from(u32::MAX)).is_none();
@@ -133,16 +133,16 @@ impl AnswerReader {
         Some(Self {
             generation: index.generation,
             problems: index.problems,
-            depth: index.depth,
-            label: label.into(),
+            read_depth: index.depth,
+            store_label: label.into(),
             store,
             tapes,
-            parts,
+            sealed_parts: parts,
             names,
-            sources,
-            leaves: AnswerLeaves(leaves),
+            source_frames: sources,
+            answer_leaves: AnswerLeaves(leaves),
             blocks,
-            sizes,
+            body_sizes: sizes,
             fetch: Mutex::new(None),
         })
     }
@@ -169,12 +169,12 @@ impl AnswerReader {
 
     /// Returns the definitions of sources that are in the answer.
     pub fn sources(&self) -> impl Iterator<Item = Event<'_>> {
-        self.sources.iter().filter_map(|frame| Event::new(frame))
+        self.source_frames.iter().filter_map(|frame| Event::new(frame))
     }
 
     /// Returns the sealed bytes of each block, by index.
     pub fn block_sizes(&self) -> &[u32] {
-        &self.sizes
+        &self.body_sizes
     }
 
     /// Begins to read the events that `filter` selects.
@@ -182,10 +182,10 @@ impl AnswerReader {
     /// # Errors
     /// Fails if the answer holds rows alone, or if no event in it has a symbol or venue of the filter.
     pub fn scan(&self, filter: &ScanFilter) -> Result<Scan<'_>> {
-        if self.depth != ReadDepth::Events {
+        if self.read_depth != ReadDepth::Events {
             return Err(Error::Option("this answer holds rows, not events"));
         }
-        Scan::new(self.input(), filter)
+        Scan::new(self.scan_input(), filter)
     }
 
     /// Begins to read the rows of `schema` that `filter` selects.
@@ -193,13 +193,13 @@ impl AnswerReader {
     /// # Errors
     /// Fails if no event in the answer has a symbol or venue of the filter, or if the schema has no rows.
     pub fn rows(&self, schema: TickSchema, filter: &ScanFilter) -> Result<RowScan<'_>> {
-        RowScan::new(self.input(), schema, filter)
+        RowScan::new(self.scan_input(), schema, filter)
     }
 
-    fn input(&self) -> ScanInput<'_> {
+    fn scan_input(&self) -> ScanInput<'_> {
         ScanInput {
             tapes: self.tapes.clone(),
-            parts: &self.parts,
+            parts: &self.sealed_parts,
             names: &self.names,
             blocks: Box::new(SentBlocks { answer: self }),
         }
@@ -284,18 +284,18 @@ impl BlockSource for SentBlocks<'_> {
         block.resize(START, 0);
         let mut fetch = answer.fetch.lock().unwrap_or_else(PoisonError::into_inner);
         let nothing = || Err(io::Error::other("there is no connection"));
-        let fetched = fetch.as_mut().map_or_else(nothing, |fetch| fetch.fetch(index, block));
+        let fetched = fetch.as_mut().map_or_else(nothing, |fetch| fetch.fetch_block(index, block));
         fetched.map_err(|e| match e.kind() {
             io::ErrorKind::InvalidData => {
                 Error::block_damage(&self.path(id), head.number, location.offset, e.to_string())
             }
             _ => Error::Answer(e),
         })?;
-        if block.len() != START + answer.sizes[index as usize] as usize {
+        if block.len() != START + answer.body_sizes[index as usize] as usize {
             return Err(Error::Answer(io::Error::other("a block of another length than the server said")));
         }
         block.resize(block.len() + PAD, 0);
-        let parts = open_chunks(answer.store, &mut &answer.leaves, id, head, classes, block).map_err(
+        let parts = open_chunks(answer.store, &mut &answer.answer_leaves, id, head, classes, block).map_err(
             |(offset, reason)| {
                 Error::block_damage(&self.path(id), head.number, location.offset + offset as u64, reason)
             },
@@ -304,6 +304,6 @@ impl BlockSource for SentBlocks<'_> {
     }
 
     fn path(&self, id: &FileId) -> PathBuf {
-        self.answer.label.join(id.listed_path())
+        self.answer.store_label.join(id.listed_path())
     }
 }

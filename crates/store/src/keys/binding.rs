@@ -57,21 +57,21 @@ impl Binding {
     }
 
     /// Binds the piece to a number: of a block in its file, of the blocks of an index, of the first byte of names.
-    pub fn number(mut self, number: u64) -> Self {
+    pub fn bind_number(mut self, number: u64) -> Self {
         self.write_field(84, &number.to_le_bytes());
         self
     }
 
     /// Binds the piece to a class of a block.
     pub fn chunk(mut self, head: &BlockHeader, class: FieldClass) -> Self {
-        let part = head.part(class);
+        let part = head.chunk_size(class);
         self.write_field(1, &[class as u8]);
         self.write_field(3, &[head.kind as u8]);
         self.write_field(68, &head.instrument.0.to_le_bytes());
         self.write_field(72, &head.rows.to_le_bytes());
         self.write_field(76, &part.columns.to_le_bytes());
         self.write_field(78, &head.fixed_bytes.to_le_bytes());
-        self.number(head.number.into())
+        self.bind_number(head.number.into())
     }
 
     pub fn bytes(&self) -> &[u8] {

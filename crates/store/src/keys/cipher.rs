@@ -109,10 +109,10 @@ impl Cipher {
         let mut nonce = [0; NONCE_BYTES];
         random.fill(&mut nonce)?;
         out.extend_from_slice(&nonce);
-        let start = out.len();
+        let sealed_start = out.len();
         out.extend_from_slice(plaintext);
         let nonce = Nonce::assume_unique_for_key(nonce);
-        let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(binding), &mut out[start..]);
+        let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(binding), &mut out[sealed_start..]);
         out.extend_from_slice(tag.map_err(|_| Error::Option("more bytes than one seal may hold"))?.as_ref());
         Ok(())
     }

@@ -33,7 +33,7 @@ impl MasterKey {
         let mut bytes = parse_hex(&digits)?;
         let key = <[u8; KEY_BYTES]>::try_from(&bytes[..]).ok().map(|key| Self(SecretKey::new(key)));
         bytes.fill(0);
-        wipe(&mut digits);
+        wipe_text(&mut digits);
         key
     }
 
@@ -45,13 +45,13 @@ impl MasterKey {
         let file = File::open(path).with_context("open", path)?;
         let mut text = String::new();
         // A wrong path may lead to a file of any size.
-        let read = file.take(4096).read_to_string(&mut text);
-        let key = match read {
+        let read_result = file.take(4096).read_to_string(&mut text);
+        let key = match read_result {
             Ok(_) => Self::parse(&text),
             Err(e) if e.kind() == ErrorKind::InvalidData => None,
             Err(e) => return Err(e).with_context("read", path),
         };
-        wipe(&mut text);
+        wipe_text(&mut text);
         key.ok_or_else(|| Error::NotAKey(path.into()))
     }
 
@@ -69,21 +69,23 @@ impl MasterKey {
         let key = Self::random(random)?;
         let mut text = hex(key.0.bytes());
         text.push('\n');
-        let mut new = path.as_os_str().to_owned();
-        new.push(format!(".{}.new", std::process::id()));
-        let new = PathBuf::from(new);
+        let mut new_path = path.as_os_str().to_owned();
+        new_path.push(format!(".{}.new", std::process::id()));
+        let new_path = PathBuf::from(new_path);
         // One that a killed process of this number left may have another mode.
-        _ = fs::remove_file(&new);
-        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
-        let written =
-            made.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
-        wipe(&mut text);
+        _ = fs::remove_file(&new_path);
+        let new_file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new_path);
+        let write_result =
+            new_file.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+        wipe_text(&mut text);
         // A link is made only if no file has the name, so no key is ever replaced.
-        let linked = written.with_context("write", &new).and_then(|()| match fs::hard_link(&new, path) {
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(false),
-            other => other.map(|()| true).with_context("make", path),
+        let linked = write_result.with_context("write", &new_path).and_then(|()| {
+            match fs::hard_link(&new_path, path) {
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(false),
+                other => other.map(|()| true).with_context("make", path),
+            }
         });
-        _ = fs::remove_file(&new);
+        _ = fs::remove_file(&new_path);
         if !linked? {
             return Self::load(path);
         }
@@ -98,13 +100,13 @@ impl MasterKey {
     /// Fails if `store` has no name and does not lead to a directory with a name.
     pub fn path_beside(store: &Path) -> Result<PathBuf> {
         // `.` and `..` have no name to append to.
-        let named = match store.file_name() {
+        let named_dir = match store.file_name() {
             Some(_) => store.to_owned(),
             None => fs::canonicalize(store).with_context("look at", store)?,
         };
-        let mut name: OsString = named.file_name().unwrap_or_default().to_owned();
+        let mut name: OsString = named_dir.file_name().unwrap_or_default().to_owned();
         name.push(".key");
-        Ok(named.with_file_name(name))
+        Ok(named_dir.with_file_name(name))
     }
 
     pub(crate) fn secret(&self) -> &SecretKey {
@@ -112,7 +114,7 @@ impl MasterKey {
     }
 }
 
-fn wipe(text: &mut String) {
+fn wipe_text(text: &mut String) {
     let mut bytes = std::mem::take(text).into_bytes();
     bytes.fill(0);
     std::hint::black_box(&bytes);

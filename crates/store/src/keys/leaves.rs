@@ -39,7 +39,7 @@ pub(crate) trait KeyOfLeaf {
 pub(crate) struct LeafKeys<'a> {
     keys: &'a StoreKeys,
     days: BTreeMap<Day, SecretKey>,
-    leaves: FxHashMap<Leaf, Cipher>,
+    cipher_by_leaf: FxHashMap<Leaf, Cipher>,
 }
 
 /// Leaf keys that are kept; then all are derived again.
@@ -47,24 +47,24 @@ const LEAVES_MAX: usize = 4096;
 
 impl<'a> LeafKeys<'a> {
     pub fn new(keys: &'a StoreKeys) -> Self {
-        Self { keys, days: BTreeMap::new(), leaves: FxHashMap::default() }
+        Self { keys, days: BTreeMap::new(), cipher_by_leaf: FxHashMap::default() }
     }
 
     /// Opens the key of a leaf. `wrapped` must hold the key of its day.
     pub fn open(&mut self, leaf: Leaf, wrapped: &DayKeys) -> Result<&Cipher> {
         self.open_day(leaf.day, wrapped)?;
-        Ok(self.leaf(leaf))
+        Ok(self.leaf_cipher(leaf))
     }
 
     /// Returns the key of a leaf as bytes, for a reader who may have it.
     pub fn secret(&mut self, leaf: Leaf, wrapped: &DayKeys) -> Result<SecretKey> {
         self.open_day(leaf.day, wrapped)?;
-        Ok(self.derive(leaf))
+        Ok(self.derive_leaf(leaf))
     }
 
     fn open_day(&mut self, day: Day, wrapped: &DayKeys) -> Result<()> {
         if !self.days.contains_key(&day) {
-            let key = wrapped.get(&day).and_then(|key| self.keys.unwrap(day, key));
+            let key = wrapped.get(&day).and_then(|key| self.keys.unwrap_key(day, key));
             self.days.insert(day, key.ok_or(Error::NoDayKey(day))?);
         }
         Ok(())
@@ -79,24 +79,24 @@ impl<'a> LeafKeys<'a> {
     ) -> Result<&Cipher> {
         if let Entry::Vacant(vacancy) = wrapped.entry(leaf.day) {
             let key = SecretKey::random(random)?;
-            vacancy.insert(self.keys.wrap(leaf.day, &key, random)?);
+            vacancy.insert(self.keys.wrap_key(leaf.day, &key, random)?);
             self.days.insert(leaf.day, key);
         }
         self.open(leaf, wrapped)
     }
 
-    fn leaf(&mut self, leaf: Leaf) -> &Cipher {
-        if self.leaves.len() >= LEAVES_MAX && !self.leaves.contains_key(&leaf) {
-            self.leaves.clear();
+    fn leaf_cipher(&mut self, leaf: Leaf) -> &Cipher {
+        if self.cipher_by_leaf.len() >= LEAVES_MAX && !self.cipher_by_leaf.contains_key(&leaf) {
+            self.cipher_by_leaf.clear();
         }
-        if !self.leaves.contains_key(&leaf) {
-            let cipher = self.derive(leaf).cipher();
-            self.leaves.insert(leaf, cipher);
+        if !self.cipher_by_leaf.contains_key(&leaf) {
+            let cipher = self.derive_leaf(leaf).cipher();
+            self.cipher_by_leaf.insert(leaf, cipher);
         }
-        &self.leaves[&leaf]
+        &self.cipher_by_leaf[&leaf]
     }
 
-    fn derive(&self, leaf: Leaf) -> SecretKey {
+    fn derive_leaf(&self, leaf: Leaf) -> SecretKey {
         let class_bytes = [leaf.schema as u8, leaf.class as u8];
         let token = leaf.instrument.0.to_le_bytes();
         self.days[&leaf.day].derive(&self.keys.store.0, &[b"unitape store 1 leaf ", &class_bytes, &token])

@@ -70,7 +70,7 @@ impl StoreKeys {
     }
 
     /// Seals the key of a day for the manifest.
-    fn wrap(&self, day: Day, key: &SecretKey, random: &dyn Randomness) -> Result<Vec<u8>> {
+    fn wrap_key(&self, day: Day, key: &SecretKey, random: &dyn Randomness) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         let binding = Binding::new(Piece::DayKey, self.store).day(day);
         self.wrapping.seal(random, binding.bytes(), key.bytes(), &mut out)?;
@@ -78,7 +78,7 @@ impl StoreKeys {
     }
 
     /// Opens the key of a day.
-    fn unwrap(&self, day: Day, wrapped: &[u8]) -> Option<SecretKey> {
+    fn unwrap_key(&self, day: Day, wrapped: &[u8]) -> Option<SecretKey> {
         unwrap_with(&self.wrapping, &Binding::new(Piece::DayKey, self.store).day(day), wrapped)
     }
 
@@ -136,10 +136,10 @@ mod tests {
         let [a, b] = [1, 2].map(|n| StoreKeys::new(&master, StoreId([n; 16])));
         assert_ne!(a.key_id, b.key_id);
         let key = SecretKey::random(&SystemRandomness).unwrap();
-        let wrapped = a.wrap(Day(3), &key, &SystemRandomness).unwrap();
-        assert_eq!(a.unwrap(Day(3), &wrapped).unwrap().bytes(), key.bytes());
-        assert!(a.unwrap(Day(4), &wrapped).is_none() && b.unwrap(Day(3), &wrapped).is_none());
-        assert_ne!(a.wrap(Day(3), &key, &SystemRandomness).unwrap(), wrapped, "a nonce was used twice");
+        let wrapped = a.wrap_key(Day(3), &key, &SystemRandomness).unwrap();
+        assert_eq!(a.unwrap_key(Day(3), &wrapped).unwrap().bytes(), key.bytes());
+        assert!(a.unwrap_key(Day(4), &wrapped).is_none() && b.unwrap_key(Day(3), &wrapped).is_none());
+        assert_ne!(a.wrap_key(Day(3), &key, &SystemRandomness).unwrap(), wrapped, "a nonce was used twice");
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub fn sample_block(rows: u64) -> Vec<u8> {
         position = position.plus(frame.len() as u64);
     }
     let file = FileId { day: Day(0), schema: TickSchema::Quotes, generation: 1, tape: TapeId(1), commit: 0 };
-    let block_place = BlockPlace { file, instrument: InstrumentId(3), stripe: 0, number: 0 };
+    let block_place = BlockPlace { file_id: file, instrument: InstrumentId(3), stripe: 0, number: 0 };
     let mut out = Vec::new();
     BlockEncoder::default().encode_plain(
         EventSchema::for_kind(EventKind::Quote),

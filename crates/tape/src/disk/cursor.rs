@@ -40,8 +40,8 @@ impl Cursor {
     /// # Errors
     /// Fails if the name is no cursor name, if there is no tape, or if the system refuses.
     pub fn open(dir: &Path, name: &str) -> Result<Self> {
-        let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-        if name.is_empty() || name.len() > 64 || !name.bytes().all(fits) {
+        let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+        if name.is_empty() || name.len() > 64 || !name.bytes().all(is_name_byte) {
             return Err(Error::Option("a cursor's name is 1 to 64 letters, digits, - or _"));
         }
         let tape = TapeManifest::load(dir)?.id;
@@ -49,8 +49,8 @@ impl Cursor {
         sys::make_dir(&folder).with_context("make", &folder)?;
         let path = folder.join(name);
         let file = sys::open_or_make(&path).with_context("open", &path)?;
-        let paths = TapePaths { dir: dir.into() };
-        let epoch = current_epoch(&paths, tape, StatePage::look(&paths)?.as_ref())?;
+        let paths = TapePaths { tape_dir: dir.into() };
+        let epoch = current_epoch(&paths, tape, StatePage::attach_reader(&paths)?.as_ref())?;
         let mut mark = [0; 4];
         let is_there = file.read_exact_at(&mut mark, FLUSHED_AT as u64).is_ok() && mark == FLUSHED;
         Ok(Self { file, path, paths, tape, epoch, is_there })
@@ -137,28 +137,28 @@ impl Cursor {
         text[40..48].copy_from_slice(&ordinal.map_or(0, |n| n.saturating_add(1)).to_le_bytes());
         text[48..56].copy_from_slice(&point.epoch.to_le_bytes());
         if self.is_there {
-            return self.write(&mut text);
+            return self.write_text(&mut text);
         }
         // A name that a power loss took away would begin at its start again, perhaps at the end of the tape.
-        let before = read_start(&self.path, CURSOR_BYTES as u64).with_context("read", &self.path)?;
-        self.write(&mut text)?;
+        let stored_text = read_start(&self.path, CURSOR_BYTES as u64).with_context("read", &self.path)?;
+        self.write_text(&mut text)?;
         let run = self.paths.run();
         let flushed = sys::sync_data(&self.file).with_context("flush", &self.path).and_then(|()| {
-            [&run.join("cursors"), &run, &self.paths.dir].iter().try_for_each(|folder| sync_dir(folder))
+            [&run.join("cursors"), &run, &self.paths.tape_dir].iter().try_for_each(|folder| sync_dir(folder))
         });
         if flushed.is_err() {
             // A place that was not stored must not be found either. If this fails as well, the place comes again, which
             // does no harm.
-            _ = sys::set_len(&self.file, 0).and_then(|()| sys::overwrite_at(&self.file, &before, 0));
+            _ = sys::set_len(&self.file, 0).and_then(|()| sys::overwrite_at(&self.file, &stored_text, 0));
             return flushed;
         }
         self.is_there = true;
         // The mark alone: without it the next one flushes once more.
-        let _ = self.write(&mut text);
+        let _ = self.write_text(&mut text);
         Ok(())
     }
 
-    fn write(&self, text: &mut [u8; CURSOR_BYTES]) -> Result<()> {
+    fn write_text(&self, text: &mut [u8; CURSOR_BYTES]) -> Result<()> {
         text[FLUSHED_AT..60].copy_from_slice(if self.is_there { &FLUSHED } else { &[0; 4] });
         let crc = crc32c::crc32c(&text[..60]);
         text[60..].copy_from_slice(&crc.to_le_bytes());

@@ -43,7 +43,7 @@ impl DefinitionReader {
     /// Fails if there is no tape or no log, or if the log has another tape or format.
     pub fn open(dir: &Path) -> Result<Self> {
         let meta = TapeManifest::load(dir)?;
-        let paths = TapePaths { dir: dir.into() };
+        let paths = TapePaths { tape_dir: dir.into() };
         let log = Self::open_at(&paths.definitions(), &meta)?;
         Ok(Self { durable_paths: Some(paths), ..log })
     }
@@ -83,29 +83,29 @@ impl DefinitionReader {
     #[allow(clippy::should_implement_trait)] // lends its buffer, which an Iterator cannot
     pub fn next(&mut self) -> Result<Option<(Position, &[u8])>> {
         let mut head = [0; RECORD];
-        let got = read_full(&mut self.file, &mut head).with_context("read", &self.path)?;
-        if got == 0 {
+        let bytes_read = read_full(&mut self.file, &mut head).with_context("read", &self.path)?;
+        if bytes_read == 0 {
             return self.check_end().map(|()| None);
         }
         let position = |head: &[u8]| Position(u64::from_le_bytes(head[..8].try_into().expect("eight bytes")));
-        self.last_record_position = (got == RECORD).then(|| position(&head));
+        self.last_record_position = (bytes_read == RECORD).then(|| position(&head));
         let (path, offset) = (&self.path, self.offset);
-        let bad = |reason| Err(Error::damage(path, offset, reason));
+        let damage_error = |reason| Err(Error::damage(path, offset, reason));
         let length = u32::from_le_bytes(head[8..12].try_into().expect("four bytes")) as usize;
-        if got < RECORD || length == 0 || length > FRAME_BYTES_MAX || !length.is_multiple_of(LINE) {
-            return bad("a record of the dictionary log is cut short or has no length");
+        if bytes_read < RECORD || length == 0 || length > FRAME_BYTES_MAX || !length.is_multiple_of(LINE) {
+            return damage_error("a record of the dictionary log is cut short or has no length");
         }
         self.frame.resize(length, 0);
         if read_full(&mut self.file, &mut self.frame).with_context("read", &self.path)? < length {
-            return bad("a record of the dictionary log is cut short");
+            return damage_error("a record of the dictionary log is cut short");
         }
         if head[12..] != crc32c::crc32c_append(crc32c::crc32c(&head[..12]), &self.frame).to_le_bytes() {
-            return bad("the checksum of a record of the dictionary log does not match");
+            return damage_error("the checksum of a record of the dictionary log does not match");
         }
         self.offset += (RECORD + length) as u64;
         let position = Position(u64::from_le_bytes(head[..8].try_into().expect("eight bytes")));
         if !FrameHeader::read(&self.frame).is_at(position) {
-            return bad("a record of the dictionary log holds a frame of another position");
+            return damage_error("a record of the dictionary log holds a frame of another position");
         }
         Ok(Some((position, &self.frame)))
     }
@@ -143,12 +143,12 @@ pub(crate) struct DefinitionLog {
     /// Bytes of whole records in the file, head included.
     pub length: u64,
     /// Everything below this position is in the log.
-    covered: Position,
+    covered_to: Position,
     /// The recorder came this far; the definitions before it occupy this many bytes. The log may have more of them.
-    passed: (Position, u64),
+    recorder_mark: (Position, u64),
     /// The position and bytes at the start of the segment that is followed.
-    marked: (Position, u64),
-    pending: Vec<u8>,
+    segment_mark: (Position, u64),
+    pending_records: Vec<u8>,
 }
 
 impl DefinitionLog {
@@ -170,11 +170,16 @@ impl DefinitionLog {
         let file = sys::open_or_make(&path).with_context("open", &path)?;
         let (mut length, mut covered) = (HEAD as u64, Position(0));
         let mut passed = (from, HEAD as u64);
-        let have = file.metadata().with_context("look at", &path)?.len();
-        if have < HEAD as u64 && bounds.durable_bytes > HEAD as u64 {
-            return Err(durable_damage(&path, have, "the head of the dictionary log is cut short", None));
+        let file_bytes = file.metadata().with_context("look at", &path)?.len();
+        if file_bytes < HEAD as u64 && bounds.durable_bytes > HEAD as u64 {
+            return Err(durable_damage(
+                &path,
+                file_bytes,
+                "the head of the dictionary log is cut short",
+                None,
+            ));
         }
-        if have < HEAD as u64 {
+        if file_bytes < HEAD as u64 {
             sys::write_at(&file, &encode_head(meta), 0).with_context("write", &path)?;
         } else {
             let mut records = match DefinitionReader::open_at(&path, meta) {
@@ -187,7 +192,7 @@ impl DefinitionLog {
                 let broken = match records.next() {
                     Ok(Some((position, frame))) => {
                         let record_end = position.plus(frame.len() as u64);
-                        if record_end > bounds.end || position < covered {
+                        if record_end > bounds.tape_end || position < covered {
                             let order_fault =
                                 "a record of the dictionary log is not in the order of the tape".to_owned();
                             Some((order_fault, Some(position)))
@@ -214,10 +219,19 @@ impl DefinitionLog {
                 break;
             }
         }
-        if bounds.cut {
+        if bounds.cuts_broken_records {
             sys::set_len(&file, length).with_context("cut", &path)?;
         }
-        Ok(Self { file, path, meta: *meta, length, covered, passed, marked: passed, pending: Vec::new() })
+        Ok(Self {
+            file,
+            path,
+            meta: *meta,
+            length,
+            covered_to: covered,
+            recorder_mark: passed,
+            segment_mark: passed,
+            pending_records: Vec::new(),
+        })
     }
 
     /// Goes back to where everything below `covered` occupies `length` bytes. All after that is written again,
@@ -236,48 +250,49 @@ impl DefinitionLog {
             passed = records.offset;
         }
         // All at once: after an error nothing has changed.
-        (self.length, self.covered) = (length, covered);
-        self.pending.clear();
-        self.passed = (from, passed);
-        self.marked = self.passed;
+        (self.length, self.covered_to) = (length, covered);
+        self.pending_records.clear();
+        self.recorder_mark = (from, passed);
+        self.segment_mark = self.recorder_mark;
         Ok(())
     }
 
     /// Keeps in mind that a segment begins here.
     pub fn mark(&mut self) {
-        self.marked = self.passed;
+        self.segment_mark = self.recorder_mark;
     }
 
     /// Goes back to the mark, so that the definitions of the segment can be passed again.
     pub fn rewind_to_mark(&mut self) {
-        self.passed = self.marked;
+        self.recorder_mark = self.segment_mark;
     }
 
     /// Returns the bytes of the definitions up to the last accepted definition.
     pub fn bytes_passed(&self) -> u64 {
-        self.passed.1
+        self.recorder_mark.1
     }
 
     /// Takes a definition frame, unless the log has it already.
     pub fn push(&mut self, position: Position, frame: &[u8]) {
-        if position >= self.passed.0 {
+        if position >= self.recorder_mark.0 {
             let frame_end = position.plus(frame.len() as u64);
-            self.passed = (frame_end, self.passed.1 + (RECORD + frame.len()) as u64);
+            self.recorder_mark = (frame_end, self.recorder_mark.1 + (RECORD + frame.len()) as u64);
         }
-        if position < self.covered {
+        if position < self.covered_to {
             return;
         }
-        self.pending.extend_from_slice(&encode_record(position, frame));
-        self.pending.extend_from_slice(frame);
-        self.covered = position.plus(frame.len() as u64);
+        self.pending_records.extend_from_slice(&encode_record(position, frame));
+        self.pending_records.extend_from_slice(frame);
+        self.covered_to = position.plus(frame.len() as u64);
     }
 
     /// Writes the definitions accepted so far.
     pub fn flush(&mut self) -> Result<()> {
-        if !self.pending.is_empty() {
-            sys::write_at(&self.file, &self.pending, self.length).with_context("append to", &self.path)?;
-            self.length += self.pending.len() as u64;
-            self.pending.clear();
+        if !self.pending_records.is_empty() {
+            sys::write_at(&self.file, &self.pending_records, self.length)
+                .with_context("append to", &self.path)?;
+            self.length += self.pending_records.len() as u64;
+            self.pending_records.clear();
         }
         Ok(())
     }
@@ -293,9 +308,9 @@ pub(crate) struct LogRecoveryLimits {
     /// Bytes of it that are durable.
     pub durable_bytes: u64,
     /// End of the tape.
-    pub end: Position,
+    pub tape_end: Position,
     /// Cuts off broken records, and records after that end.
-    pub cut: bool,
+    pub cuts_broken_records: bool,
 }
 
 /// Encodes the head of a tape's dictionary log.
@@ -330,14 +345,14 @@ fn durable_damage(path: &Path, offset: u64, reason: &str, position: Option<Posit
 
 /// Reads until `buffer` is full or the file ends.
 fn read_full(from: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
-    let mut got = 0;
-    while got < buffer.len() {
-        match from.read(&mut buffer[got..]) {
+    let mut bytes_read = 0;
+    while bytes_read < buffer.len() {
+        match from.read(&mut buffer[bytes_read..]) {
             Ok(0) => break,
-            Ok(n) => got += n,
+            Ok(n) => bytes_read += n,
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }
     }
-    Ok(got)
+    Ok(bytes_read)
 }

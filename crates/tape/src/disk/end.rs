@@ -9,8 +9,8 @@ use crate::error::Result;
 /// Returns the data offset up to which frames are committed in `segment`, without a pad at the end.
 pub(crate) fn committed_bytes(segment: &MappedSegment) -> u64 {
     let mut offset = 0;
-    while offset < segment.size
-        && let HeaderWordState::Frame(header) = segment.look(offset)
+    while offset < segment.data_bytes
+        && let HeaderWordState::Frame(header) = segment.header_state(offset)
     {
         offset += header.len_bytes() as u64;
     }
@@ -20,15 +20,15 @@ pub(crate) fn committed_bytes(segment: &MappedSegment) -> u64 {
 /// Finds the end of the tape, walking from the segment of `from`.
 pub(crate) fn find_end(live: &SegmentLocator, from: Position) -> Result<Position> {
     let mut index = from.0 / live.meta.segment_bytes;
-    let mut end = Position(index * live.meta.segment_bytes);
+    let mut tape_end = Position(index * live.meta.segment_bytes);
     while let Some((segment, _)) = live.segment(index)? {
         let data_end = committed_bytes(&segment);
-        end = segment.base.plus(data_end);
-        if data_end < segment.size && segment.look(data_end) != HeaderWordState::Pad {
+        tape_end = segment.base_position.plus(data_end);
+        if data_end < segment.data_bytes && segment.header_state(data_end) != HeaderWordState::Pad {
             break;
         }
-        end = segment.end();
+        tape_end = segment.end_position();
         index += 1;
     }
-    Ok(end)
+    Ok(tape_end)
 }

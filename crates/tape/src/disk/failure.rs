@@ -13,7 +13,7 @@ pub struct DurabilityFailure {
     /// The system's number of the error.
     pub errno: i32,
     /// The file whose flush failed.
-    pub path: PathBuf,
+    pub file_path: PathBuf,
     /// Nothing more becomes durable until the tape is reopened; otherwise the recorder is writing it again.
     pub lasting: bool,
 }
@@ -21,7 +21,7 @@ pub struct DurabilityFailure {
 impl DurabilityFailure {
     pub(crate) fn error(&self, durable: Position) -> Error {
         Error::DurabilityFailed {
-            path: self.path.clone(),
+            path: self.file_path.clone(),
             durable,
             source: std::io::Error::from_raw_os_error(self.errno),
             consequence: if self.lasting {
@@ -45,7 +45,7 @@ pub(crate) enum FlushedFile {
 }
 
 impl FlushedFile {
-    pub fn word(self) -> u64 {
+    pub fn to_word(self) -> u64 {
         match self {
             Self::Segment(index) => 1 << 56 | index,
             Self::Checksums(index) => 2 << 56 | index,

@@ -86,25 +86,25 @@ pub struct InjectedFault {
     /// Also all calls after it.
     pub always: bool,
     /// A write accepts half of its bytes before it fails.
-    pub short: bool,
+    pub writes_half_first: bool,
 }
 
 impl InjectedFault {
     /// Fails one call.
     pub fn once(errno: i32) -> Self {
-        Self { errno, always: false, short: false }
+        Self { errno, always: false, writes_half_first: false }
     }
 
     /// Fails it and all after it.
     pub fn always(errno: i32) -> Self {
-        Self { errno, always: true, short: false }
+        Self { errno, always: true, writes_half_first: false }
     }
 }
 
 /// Fails the `nth` call (from 1) of a kind from now on.
 pub fn arm(call: SystemCall, nth: u64, fault: InjectedFault) {
     let mut table = table();
-    table[call as usize] = ArmedFault { left: nth, fault: Some(fault), ..ArmedFault::default() };
+    table[call as usize] = ArmedFault { calls_left: nth, fault: Some(fault), ..ArmedFault::default() };
 }
 
 /// Disarms all faults and returns the number of calls that they failed.
@@ -144,7 +144,7 @@ pub(crate) fn take_fault(call: SystemCall) -> Option<InjectedFault> {
 
 #[derive(Clone, Copy, Default)]
 struct ArmedFault {
-    left: u64,
+    calls_left: u64,
     fault: Option<InjectedFault>,
     calls: u64,
     fired: u64,
@@ -158,7 +158,8 @@ fn table() -> MutexGuard<'static, [ArmedFault; SystemCall::ALL.len()]> {
         for part in text.split(',').filter(|part| !part.is_empty()) {
             // A test that asks for a fault and does not get it would pass for nothing.
             let (call, nth, fault) = parse(part).unwrap_or_else(|| panic!("UNITAPE_FAULTS: {part:?}"));
-            table[call as usize] = ArmedFault { left: nth, fault: Some(fault), ..ArmedFault::default() };
+            table[call as usize] =
+                ArmedFault { calls_left: nth, fault: Some(fault), ..ArmedFault::default() };
         }
         Mutex::new(table)
     });
@@ -175,7 +176,7 @@ fn parse(text: &str) -> Option<(SystemCall, u64, InjectedFault)> {
     for word in fields.next().unwrap_or_default().split('+').filter(|word| !word.is_empty()) {
         match word {
             "always" => fault.always = true,
-            "short" => fault.short = true,
+            "short" => fault.writes_half_first = true,
             _ => return None,
         }
     }
@@ -191,7 +192,7 @@ mod tests {
     fn what_the_environment_says_is_read() {
         assert_eq!(parse("sync:3:5"), Some((SystemCall::Sync, 3, InjectedFault::once(5))));
         assert_eq!(parse("sync_dir:1:30:always"), Some((SystemCall::SyncDir, 1, InjectedFault::always(30))));
-        let short = InjectedFault { short: true, ..InjectedFault::always(28) };
+        let short = InjectedFault { writes_half_first: true, ..InjectedFault::always(28) };
         assert_eq!(parse("write:2:28:short+always"), Some((SystemCall::Write, 2, short)));
         for bad in ["sync", "sync:x:5", "none:1:5", "sync:1:5:ever", "sync:1:5:always:more"] {
             assert_eq!(parse(bad), None, "{bad}");

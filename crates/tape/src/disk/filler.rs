@@ -19,8 +19,8 @@ pub(crate) fn fillers(bytes: u64) -> impl DoubleEndedIterator<Item = (u64, Frame
     (0..bytes.div_ceil(FILLER_BYTES_MAX)).map(move |i| {
         let offset = i * FILLER_BYTES_MAX;
         let lines = (bytes - offset).min(FILLER_BYTES_MAX) / LINE as u64;
-        let last = if offset + lines * LINE as u64 == bytes { flags::LAST } else { 0 };
-        (offset, FrameHeader::new_unstamped(KIND_PAD, flags::META | last, lines as u16))
+        let last_flag = if offset + lines * LINE as u64 == bytes { flags::LAST } else { 0 };
+        (offset, FrameHeader::new_unstamped(KIND_PAD, flags::META | last_flag, lines as u16))
     })
 }
 

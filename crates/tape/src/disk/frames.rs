@@ -20,28 +20,28 @@ pub(crate) fn check_frames_each(
 ) -> Result<(u64, bool)> {
     let mut offset = 0;
     let mut ordinals = 0;
-    let mut last = false;
+    let mut has_last = false;
     while offset < run.len() {
-        let bad = |reason| Err(Error::BadUnit { offset: offset as u64, reason });
+        let bad_unit = |reason| Err(Error::BadUnit { offset: offset as u64, reason });
         if run.len() - offset < LINE {
-            return bad("less than a line is left");
+            return bad_unit("less than a line is left");
         }
         let header = FrameHeader::read(&run[offset..]);
         if header.lines() == 0 || header.kind() <= KIND_PAD {
-            return bad("no frame, or one of a kind that is the tape's own");
+            return bad_unit("no frame, or one of a kind that is the tape's own");
         }
         if header.len_bytes() > run.len() - offset {
-            return bad("the frame is longer than what is given");
+            return bad_unit("the frame is longer than what is given");
         }
         if header.len_bytes() as u64 > segment_bytes {
-            return bad("the frame is longer than a segment");
+            return bad_unit("the frame is longer than a segment");
         }
         each(header);
         ordinals += u64::from(!header.is_meta());
-        last = header.is_last();
+        has_last = header.is_last();
         offset += header.len_bytes();
     }
-    Ok((ordinals, last))
+    Ok((ordinals, has_last))
 }
 
 /// Returns the header of a run that is a single frame of at most four lines and a whole unit. Returns `None` for any

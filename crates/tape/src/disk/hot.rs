@@ -75,9 +75,9 @@ pub(crate) struct HotMark {
     /// A random number that no other hot directory has.
     pub random: u128,
     /// The tape's directory.
-    pub home: DirectoryIdentity,
+    pub tape_identity: DirectoryIdentity,
     /// Where that was when the mark was made, for people and to look whether it is still there.
-    pub path: PathBuf,
+    pub path_when_made: PathBuf,
 }
 
 impl HotMark {
@@ -90,7 +90,7 @@ impl HotMark {
     pub fn with_random(dir: &Path, tape: TapeId, random: u128) -> Result<Self> {
         let home = DirectoryIdentity::from_dir(dir).with_context("look at", dir)?;
         let path = std::fs::canonicalize(dir).with_context("resolve", dir)?;
-        Ok(Self { tape, random, home, path })
+        Ok(Self { tape, random, tape_identity: home, path_when_made: path })
     }
 
     /// Returns the default path of the hot directory.
@@ -101,11 +101,11 @@ impl HotMark {
 
     /// Returns whether the mark belongs to `tape` and to the directory at `dir`.
     pub fn is_of(&self, dir: &Path, tape: TapeId) -> bool {
-        self.tape == tape && self.home.is_at(dir)
+        self.tape == tape && self.tape_identity.is_at(dir)
     }
 
     pub fn encode(&self) -> Vec<u8> {
-        let path = self.path.as_os_str().as_bytes();
+        let path = self.path_when_made.as_os_str().as_bytes();
         let path = if path.len() > PATH_MAX { &[] } else { path };
         let mut out = vec![0; offset::PATH];
         let mut write_field =
@@ -114,7 +114,7 @@ impl HotMark {
         write_field(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
         write_field(offset::TAPE, &self.tape.0.to_le_bytes());
         write_field(offset::RANDOM, &self.random.to_le_bytes());
-        for (i, word) in self.home.0.iter().enumerate() {
+        for (i, word) in self.tape_identity.0.iter().enumerate() {
             write_field(offset::HOME + 8 * i, &word.to_le_bytes());
         }
         write_field(offset::LENGTH, &(path.len() as u32).to_le_bytes());
@@ -140,8 +140,8 @@ impl HotMark {
         Some(Self {
             tape: TapeId(wide(offset::TAPE)?),
             random: wide(offset::RANDOM)?,
-            home: DirectoryIdentity(home),
-            path: PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())),
+            tape_identity: DirectoryIdentity(home),
+            path_when_made: PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())),
         })
     }
 
@@ -152,8 +152,8 @@ impl HotMark {
     pub fn load(hot: &Path) -> Result<Option<Self>> {
         let path = hot.join(MARK);
         let mut bytes = Vec::new();
-        let mut read = || open_no_follow(&path)?.take(1 << 16).read_to_end(&mut bytes);
-        match read() {
+        let mut read_mark = || open_no_follow(&path)?.take(1 << 16).read_to_end(&mut bytes);
+        match read_mark() {
             Err(e) if is_absent(&e) => Ok(None),
             Err(e) => Err(e).with_context("read", &path),
             Ok(_) => Ok(Self::decode(&bytes)),
@@ -171,10 +171,10 @@ pub(crate) fn open_no_follow(path: &Path) -> std::io::Result<File> {
 /// # Errors
 /// Fails if other users may write to the tape's own hot directory ([`Error::UnsafeHot`]), if the name is damaged and
 /// there is no mark, or if the system refuses.
-pub(crate) fn find(paths: &TapePaths, tape: TapeId) -> Result<HotDirectoryLookup> {
-    let first = named_directory(paths);
+pub(crate) fn find_hot_directory(paths: &TapePaths, tape: TapeId) -> Result<HotDirectoryLookup> {
+    let named_hot_dir = named_directory(paths);
     let mark = mark_bytes(paths)?;
-    let hot = match (first, &mark) {
+    let hot = match (named_hot_dir, &mark) {
         (Ok(Some(hot)), _) => hot,
         (Ok(None), None) => return Ok(HotDirectoryLookup::None),
         // The writer makes the name before the mark, so a name that came meanwhile is there now.
@@ -191,10 +191,10 @@ pub(crate) fn find(paths: &TapePaths, tape: TapeId) -> Result<HotDirectoryLookup
     let Some(mark) = HotMark::decode(&bytes) else {
         return find_unmarked(paths, tape, hot, "`run/hot.mark` is damaged");
     };
-    if mark.is_of(&paths.dir, tape) {
+    if mark.is_of(&paths.tape_dir, tape) {
         return find_own(&paths.hot_mark(), &mark, hot);
     }
-    let is_whole = mark.home.is_at(&mark.path);
+    let is_whole = mark.tape_identity.is_at(&mark.path_when_made);
     let is_there = match HotMark::load(&hot) {
         // A directory of another user that this user may not read: it is unknown whether it is still the same.
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => true,
@@ -205,9 +205,9 @@ pub(crate) fn find(paths: &TapePaths, tape: TapeId) -> Result<HotDirectoryLookup
         },
     };
     let notice = if is_whole || !is_there || is_in_use(&hot) {
-        HotNotice::Copy { hot, tape: mark.path }
+        HotNotice::Copy { hot, tape: mark.path_when_made }
     } else {
-        HotNotice::Orphan { hot, tape: Some(mark.path) }
+        HotNotice::Orphan { hot, tape: Some(mark.path_when_made) }
     };
     Ok(HotDirectoryLookup::Other { notice, is_whole })
 }
@@ -221,7 +221,7 @@ fn mark_bytes(paths: &TapePaths) -> Result<Option<Vec<u8>>> {
     }
 }
 
-fn doubtful(hot: Option<PathBuf>, reason: &'static str) -> HotDirectoryLookup {
+fn doubtful_hot(hot: Option<PathBuf>, reason: &'static str) -> HotDirectoryLookup {
     HotDirectoryLookup::Other { notice: HotNotice::Doubtful { hot, reason }, is_whole: false }
 }
 
@@ -245,18 +245,19 @@ fn find_own(path: &Path, mark: &HotMark, hot: PathBuf) -> Result<HotDirectoryLoo
         return Ok(HotDirectoryLookup::Own(hot));
     }
     // The mark says under which name the directory was made, unless a user had named it.
-    let made = mark.usual_place();
-    if made != hot && HotMark::load(&made).is_ok_and(|usual_mark| usual_mark.as_ref() == Some(mark)) {
-        return Ok(doubtful(Some(made), "`run/hot` names another directory"));
+    let usual_dir = mark.usual_place();
+    if usual_dir != hot && HotMark::load(&usual_dir).is_ok_and(|usual_mark| usual_mark.as_ref() == Some(mark))
+    {
+        return Ok(doubtful_hot(Some(usual_dir), "`run/hot` names another directory"));
     }
     if owner.is_none() || hot_mark.is_none() && is_empty(&hot)? {
         return Ok(HotDirectoryLookup::Gone(hot));
     }
     Ok(match hot_mark {
-        None if has_segments(&hot)? => doubtful(Some(hot), "the mark in it is lost or damaged"),
+        None if has_segments(&hot)? => doubtful_hot(Some(hot), "the mark in it is lost or damaged"),
         // Its writer had made the mark, and died before it made anything there.
         None => HotDirectoryLookup::Other { notice: HotNotice::Foreign { hot }, is_whole: false },
-        Some(_) => doubtful(Some(hot), "the mark in it is not that of this tape"),
+        Some(_) => doubtful_hot(Some(hot), "the mark in it is not that of this tape"),
     })
 }
 
@@ -274,7 +275,7 @@ fn find_early(paths: &TapePaths, tape: TapeId, hot: PathBuf) -> Result<HotDirect
         let is_ours = match HotMark::load(&hot)? {
             Some(mark) => mark.tape == tape,
             None => {
-                let meta = TapeManifest::load(&paths.dir)?;
+                let meta = TapeManifest::load(&paths.tape_dir)?;
                 list_segments(&hot)?.iter().any(|&index| is_segment(&hot, &meta, index))
             }
         };
@@ -291,7 +292,7 @@ fn find_early(paths: &TapePaths, tape: TapeId, hot: PathBuf) -> Result<HotDirect
     // Its default name says for which path it was made.
     let name = hot.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if let Some(of_path) = name.strip_prefix(&format!("unitape-{tape}-")) {
-        let full = std::fs::canonicalize(&paths.dir).with_context("resolve", &paths.dir)?;
+        let full = std::fs::canonicalize(&paths.tape_dir).with_context("resolve", &paths.tape_dir)?;
         if of_path != format!("{:08x}", crc32c::crc32c(full.as_os_str().as_bytes())) {
             return orphan(hot);
         }
@@ -301,7 +302,7 @@ fn find_early(paths: &TapePaths, tape: TapeId, hot: PathBuf) -> Result<HotDirect
 
 /// Returns whether a directory has segments, all of them of this tape.
 pub(crate) fn holds_tape(paths: &TapePaths, hot: &Path) -> Result<bool> {
-    let (segments, meta) = (list_segments(hot)?, TapeManifest::load(&paths.dir)?);
+    let (segments, meta) = (list_segments(hot)?, TapeManifest::load(&paths.tape_dir)?);
     Ok(!segments.is_empty() && segments.iter().all(|&index| is_segment(hot, &meta, index)))
 }
 
@@ -317,8 +318,8 @@ fn find_unmarked(
         other => other?,
     };
     match hot_mark {
-        Some(mark) if mark.tape == tape && !mark.is_of(&paths.dir, tape) => Ok(of_other(mark, hot)),
-        _ => Ok(doubtful(Some(hot), reason)),
+        Some(mark) if mark.tape == tape && !mark.is_of(&paths.tape_dir, tape) => Ok(of_other(mark, hot)),
+        _ => Ok(doubtful_hot(Some(hot), reason)),
     }
 }
 
@@ -331,22 +332,22 @@ fn find_nameless(
     reason: &'static str,
 ) -> Result<HotDirectoryLookup> {
     let Some(mark) = HotMark::decode(mark) else {
-        return Ok(doubtful(None, reason));
+        return Ok(doubtful_hot(None, reason));
     };
-    let made = mark.usual_place();
-    let is_there = HotMark::load(&made)?.is_some_and(|hot_mark| hot_mark.random == mark.random);
-    if mark.is_of(&paths.dir, tape) || !is_there && !mark.home.is_at(&mark.path) {
-        return Ok(doubtful(is_there.then_some(made), reason));
+    let usual_dir = mark.usual_place();
+    let is_there = HotMark::load(&usual_dir)?.is_some_and(|hot_mark| hot_mark.random == mark.random);
+    if mark.is_of(&paths.tape_dir, tape) || !is_there && !mark.tape_identity.is_at(&mark.path_when_made) {
+        return Ok(doubtful_hot(is_there.then_some(usual_dir), reason));
     }
-    Ok(of_other(mark, made))
+    Ok(of_other(mark, usual_dir))
 }
 
 /// Describes hot segments in `hot` that belong to the directory in the mark.
 fn of_other(mark: HotMark, hot: PathBuf) -> HotDirectoryLookup {
-    let is_whole = mark.home.is_at(&mark.path);
+    let is_whole = mark.tape_identity.is_at(&mark.path_when_made);
     let notice = match is_whole || is_in_use(&hot) {
-        true => HotNotice::Copy { hot, tape: mark.path },
-        false => HotNotice::Orphan { hot, tape: Some(mark.path) },
+        true => HotNotice::Copy { hot, tape: mark.path_when_made },
+        false => HotNotice::Orphan { hot, tape: Some(mark.path_when_made) },
     };
     HotDirectoryLookup::Other { notice, is_whole }
 }
@@ -363,8 +364,8 @@ fn owner_of(path: &Path) -> Result<Option<u32>> {
 fn is_segment(hot: &Path, meta: &TapeManifest, index: u64) -> bool {
     let path = segment_path(hot, index);
     let mut page = vec![0; HEADER_PAGE as usize];
-    let read = open_no_follow(&path).and_then(|mut file| file.read_exact(&mut page));
-    read.is_ok() && SegmentHeader::check(&page, meta, index, &path).is_ok()
+    let read_result = open_no_follow(&path).and_then(|mut file| file.read_exact(&mut page));
+    read_result.is_ok() && SegmentHeader::check(&page, meta, index, &path).is_ok()
 }
 
 /// Reads the directory that `run/hot` names.
@@ -469,12 +470,12 @@ pub(crate) fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }
 
-/// The hot directory that [`find`] found last, for readers that ask often.
+/// The hot directory that [`find_hot_directory`] found last, for readers that ask often.
 #[derive(Debug)]
 pub(crate) struct HotPathCache {
-    text: Vec<u8>,
-    mark: [u64; 2],
-    hot: PathBuf,
+    mark_text: Vec<u8>,
+    mark_stamp: [u64; 2],
+    hot_dir: PathBuf,
 }
 
 impl HotPathCache {
@@ -489,15 +490,19 @@ impl HotPathCache {
         let mark_of =
             |hot: &Path| std::fs::symlink_metadata(hot.join(MARK)).ok().map(|meta| [meta.dev(), meta.ino()]);
         if let Some(entry) = cache
-            && entry.text == text
-            && mark_of(&entry.hot) == Some(entry.mark)
+            && entry.mark_text == text
+            && mark_of(&entry.hot_dir) == Some(entry.mark_stamp)
         {
-            return Ok(Some(entry.hot.clone()));
+            return Ok(Some(entry.hot_dir.clone()));
         }
         *cache = None;
-        match find(paths, tape)? {
+        match find_hot_directory(paths, tape)? {
             HotDirectoryLookup::Own(hot) => {
-                *cache = mark_of(&hot).map(|mark| Self { text, mark, hot: hot.clone() });
+                *cache = mark_of(&hot).map(|mark| Self {
+                    mark_text: text,
+                    mark_stamp: mark,
+                    hot_dir: hot.clone(),
+                });
                 Ok(Some(hot))
             }
             HotDirectoryLookup::Early(hot) => Ok(Some(hot)),
@@ -514,7 +519,7 @@ impl HotPathCache {
 /// # Errors
 /// Fails as [`hot_notice`] does.
 pub fn hot_place(dir: &Path) -> Result<Option<PathBuf>> {
-    let paths = TapePaths { dir: dir.into() };
+    let paths = TapePaths { tape_dir: dir.into() };
     HotPathCache::locate(&mut None, &paths, TapeManifest::load(dir)?.id)
 }
 
@@ -524,11 +529,11 @@ pub fn hot_place(dir: &Path) -> Result<Option<PathBuf>> {
 /// # Errors
 /// Fails if `dir` is no tape, if the hot directory cannot be trusted, or if the system refuses.
 pub fn hot_notice(dir: &Path) -> Result<Option<HotNotice>> {
-    let paths = TapePaths { dir: dir.into() };
+    let paths = TapePaths { tape_dir: dir.into() };
     if [paths.hot(), paths.hot_mark()].iter().all(|path| path.symlink_metadata().is_err()) {
         return Ok(None);
     }
-    Ok(match find(&paths, TapeManifest::load(dir)?.id)? {
+    Ok(match find_hot_directory(&paths, TapeManifest::load(dir)?.id)? {
         HotDirectoryLookup::Other { notice, .. } => Some(notice),
         HotDirectoryLookup::Early(hot) => Some(HotNotice::Early { hot }),
         HotDirectoryLookup::None | HotDirectoryLookup::Gone(_) | HotDirectoryLookup::Own(_) => None,
@@ -542,7 +547,12 @@ mod tests {
     #[test]
     fn a_mark_comes_back_and_any_other_bit_does_not() {
         let home = DirectoryIdentity([1, u64::MAX, 3]);
-        let mark = HotMark { tape: TapeId(7), random: 8 << 100, home, path: "/srv/tape".into() };
+        let mark = HotMark {
+            tape: TapeId(7),
+            random: 8 << 100,
+            tape_identity: home,
+            path_when_made: "/srv/tape".into(),
+        };
         let bytes = mark.encode();
         assert_eq!(HotMark::decode(&bytes), Some(mark.clone()));
         let with_zeros = [&bytes[..], &[0; 100]].concat();

@@ -81,8 +81,8 @@ impl TapeManifest {
             }
             Err(e) => return Err(e).with_context("read", &path),
         };
-        let bad = |reason: String| Error::damage(&path, 0, reason);
-        let version = text.parse::<toml::Table>().map_err(|e| bad(e.message().into()))?;
+        let damage_error = |reason: String| Error::damage(&path, 0, reason);
+        let version = text.parse::<toml::Table>().map_err(|e| damage_error(e.message().into()))?;
         match version.get("format").and_then(toml::Value::as_integer) {
             Some(v) if v == FORMAT_VERSION as i64 => {}
             Some(v) => {
@@ -94,11 +94,14 @@ impl TapeManifest {
             }
             None => return Err(Error::NotATape { path: dir.into(), reason: "tape.toml names no format" }),
         }
-        let meta: TapeManifestToml = toml::from_str(&text).map_err(|e| bad(e.message().into()))?;
-        let id = u128::from_str_radix(&meta.tape, 16).map_err(|e| bad(format!("tape id: {e}")))?;
-        check_segment_bytes(meta.segment_bytes).map_err(|e| bad(e.to_string()))?;
+        let meta: TapeManifestToml = toml::from_str(&text).map_err(|e| damage_error(e.message().into()))?;
+        let id = u128::from_str_radix(&meta.tape, 16).map_err(|e| damage_error(format!("tape id: {e}")))?;
+        check_segment_bytes(meta.segment_bytes).map_err(|e| damage_error(e.to_string()))?;
         if meta.checksum_span != CHECKSUM_SPAN {
-            return Err(bad(format!("checksum_span is {}, not {CHECKSUM_SPAN}", meta.checksum_span)));
+            return Err(damage_error(format!(
+                "checksum_span is {}, not {CHECKSUM_SPAN}",
+                meta.checksum_span
+            )));
         }
         Ok(Self { id: TapeId(id), segment_bytes: meta.segment_bytes })
     }
@@ -113,13 +116,13 @@ impl TapeManifest {
 
     pub(crate) fn store(&self, paths: &TapePaths) -> Result<()> {
         let text = self.text();
-        let (temp, path) = (paths.run().join("tape.toml"), paths.dir.join("tape.toml"));
+        let (temp, path) = (paths.run().join("tape.toml"), paths.tape_dir.join("tape.toml"));
         let file = sys::open(&temp, fs::OpenOptions::new().write(true).create(true).truncate(true));
         let file = file.with_context("create", &temp)?;
         sys::write_at(&file, text.as_bytes(), 0).with_context("write", &temp)?;
         sys::sync_data(&file).with_context("flush", &temp)?;
         sys::rename(&temp, &path).with_context("rename", &path)?;
-        sync_dir(&paths.dir)
+        sync_dir(&paths.tape_dir)
     }
 
     pub(crate) fn span(&self) -> u64 {
@@ -143,42 +146,42 @@ pub(crate) fn sync_dir(path: &Path) -> Result<()> {
 /// Names of the files of a tape.
 #[derive(Clone, Debug)]
 pub(crate) struct TapePaths {
-    pub dir: PathBuf,
+    pub tape_dir: PathBuf,
 }
 
 impl TapePaths {
     pub fn run(&self) -> PathBuf {
-        self.dir.join("run")
+        self.tape_dir.join("run")
     }
     pub fn segments(&self) -> PathBuf {
-        self.dir.join("segments")
+        self.tape_dir.join("segments")
     }
     pub fn crc(&self, index: u64) -> PathBuf {
-        self.dir.join(format!("segments/{index:016x}.crc"))
+        self.tape_dir.join(format!("segments/{index:016x}.crc"))
     }
     pub fn index(&self, index: u64) -> PathBuf {
-        self.dir.join(format!("segments/{index:016x}.idx"))
+        self.tape_dir.join(format!("segments/{index:016x}.idx"))
     }
     pub fn definitions(&self) -> PathBuf {
-        self.dir.join("definitions.log")
+        self.tape_dir.join("definitions.log")
     }
     pub fn durable(&self) -> PathBuf {
-        self.dir.join("durable")
+        self.tape_dir.join("durable")
     }
     pub fn hot(&self) -> PathBuf {
-        self.dir.join("run/hot")
+        self.tape_dir.join("run/hot")
     }
     pub fn hot_mark(&self) -> PathBuf {
-        self.dir.join("run/hot.mark")
+        self.tape_dir.join("run/hot.mark")
     }
     pub fn writer_lock(&self) -> PathBuf {
-        self.dir.join("run/writer.lock")
+        self.tape_dir.join("run/writer.lock")
     }
     pub fn retention(&self) -> PathBuf {
-        self.dir.join("run/retention")
+        self.tape_dir.join("run/retention")
     }
     pub fn recorder_lock(&self) -> PathBuf {
-        self.dir.join("run/recorder.lock")
+        self.tape_dir.join("run/recorder.lock")
     }
 }
 
@@ -254,9 +257,9 @@ pub fn open_regular(path: &Path) -> std::io::Result<fs::File> {
 pub fn open_regular_with(options: &mut fs::OpenOptions, path: &Path) -> std::io::Result<fs::File> {
     use std::os::unix::fs::OpenOptionsExt;
     let not_regular = || std::io::Error::new(std::io::ErrorKind::InvalidData, "it is no regular file");
-    let opened = options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(path);
-    let file =
-        opened.map_err(|e| if e.kind() == std::io::ErrorKind::IsADirectory { not_regular() } else { e })?;
+    let open_result = options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(path);
+    let file = open_result
+        .map_err(|e| if e.kind() == std::io::ErrorKind::IsADirectory { not_regular() } else { e })?;
     // Of the open file: the name may mean another one by now.
     if !file.metadata()?.is_file() {
         return Err(not_regular());
@@ -300,16 +303,16 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
 /// Writes a small file under another name first, so that it is there whole or not at all.
 pub(crate) fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
     let temp = path.with_extension(UNFINISHED);
-    let written = (|| {
+    let write_result = (|| {
         let file = sys::open(&temp, OpenOptions::new().write(true).create(true).truncate(true));
         sys::write_at(&file.with_context("create", &temp)?, text, 0).with_context("write", &temp)?;
         sys::rename(&temp, path).with_context("rename", path)
     })();
-    if written.is_err() {
+    if write_result.is_err() {
         // If the file stays, the next attempt writes over it.
         let _ = sys::unlink(&temp);
     }
-    written
+    write_result
 }
 
 /// Extension of the names under which [`write_whole`] writes.
@@ -383,13 +386,14 @@ impl SegmentHeader {
     pub fn check(page: &[u8], meta: &TapeManifest, index: u64, path: &Path) -> Result<u64> {
         let u64_at =
             |offset: usize| u64::from_le_bytes(page[offset..offset + 8].try_into().expect("eight bytes"));
-        let bad = |fault_offset: usize, reason: &str| Err(Error::damage(path, fault_offset as u64, reason));
+        let damage_error =
+            |fault_offset: usize, reason: &str| Err(Error::damage(path, fault_offset as u64, reason));
         if page.len() < offset::END || page[..8] != *MAGIC {
-            return bad(offset::MAGIC, "the header page does not start with the tape's magic");
+            return damage_error(offset::MAGIC, "the header page does not start with the tape's magic");
         }
         // First: `tape.toml` has said that the tape is of our format, so another number is a flipped bit mostly.
         if page[offset::CRC..offset::END] != crc32c::crc32c(&page[..offset::CRC]).to_le_bytes() {
-            return bad(offset::CRC, "the checksum of the header page does not match");
+            return damage_error(offset::CRC, "the checksum of the header page does not match");
         }
         if u64_at(offset::VERSION) != FORMAT_VERSION {
             let version = u64_at(offset::VERSION);
@@ -400,18 +404,18 @@ impl SegmentHeader {
             });
         }
         if page[offset::TAPE..offset::INDEX] != meta.id.0.to_le_bytes() {
-            return bad(offset::TAPE, "the segment belongs to another tape");
+            return damage_error(offset::TAPE, "the segment belongs to another tape");
         }
         if u64_at(offset::INDEX) != index
             || Some(u64_at(offset::BASE)) != index.checked_mul(meta.segment_bytes)
         {
-            return bad(offset::INDEX, "the segment's index is not that of its name");
+            return damage_error(offset::INDEX, "the segment's index is not that of its name");
         }
         if u64_at(offset::SEGMENT_BYTES) != meta.segment_bytes {
-            return bad(offset::SEGMENT_BYTES, "the segment has another size than tape.toml says");
+            return damage_error(offset::SEGMENT_BYTES, "the segment has another size than tape.toml says");
         }
         if u64_at(offset::FIRST_ORDINAL) > PLACE_MAX {
-            return bad(offset::FIRST_ORDINAL, "more events before it than a tape can hold");
+            return damage_error(offset::FIRST_ORDINAL, "more events before it than a tape can hold");
         }
         Ok(u64_at(offset::FIRST_ORDINAL))
     }

@@ -14,14 +14,20 @@ pub struct RetentionLimits {
     /// Keeps segments finished on this many last days of UTC; today is one of them.
     pub days: Option<u32>,
     /// How long removal is announced before it happens.
-    pub notice: Duration,
+    pub notice_period: Duration,
     /// Named cursors hold their unread part of the tape, but at most this many bytes before the tape's end.
     pub hold_for_cursors: Option<u64>,
 }
 
 impl Default for RetentionLimits {
     fn default() -> Self {
-        Self { bytes: None, age: None, days: None, notice: Duration::from_secs(1), hold_for_cursors: None }
+        Self {
+            bytes: None,
+            age: None,
+            days: None,
+            notice_period: Duration::from_secs(1),
+            hold_for_cursors: None,
+        }
     }
 }
 

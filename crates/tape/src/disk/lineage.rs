@@ -38,9 +38,9 @@ pub struct LineagePoint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReaderRewind {
     /// Where the reader was.
-    pub from: Position,
+    pub reader_position: Position,
     /// The position where the reader continues. Whatever it read after this position is no longer on the tape.
-    pub to: Position,
+    pub resume_position: Position,
 }
 
 /// An opening at which the tape was cut.
@@ -58,9 +58,9 @@ pub(crate) struct Lineage {
     pub epoch: u64,
     /// Epoch with which this lineage began. A point of an earlier epoch, or of an epoch after `epoch`, belongs to a
     /// lineage that was lost.
-    pub first: u64,
+    pub first_epoch: u64,
     /// Boot of the machine in which the writer of `epoch` opened; `None` after a clean close.
-    pub open: Option<u128>,
+    pub open_boot: Option<u128>,
     /// Ascending in both.
     cuts: Vec<LineageCut>,
 }
@@ -97,13 +97,13 @@ const _: () = {
 pub(crate) struct EpochLimits {
     pub tape: TapeId,
     /// The tape is made just now.
-    pub created: bool,
+    pub is_new_tape: bool,
     /// The greatest epoch that another file names.
     pub known_epoch: u64,
     /// The least epoch that the caller accepts.
-    pub least: u64,
+    pub least_epoch: u64,
     /// The epoch with which a lineage begins.
-    pub first: u64,
+    pub first_epoch: u64,
     /// The epoch that the caller requests, later than all known epochs; 0: the next epoch.
     pub requested_epoch: u64,
 }
@@ -117,20 +117,20 @@ impl Lineage {
     /// Reads the lineage of tape `tape`, or returns `None` if there is no such file.
     pub fn load(paths: &TapePaths, tape: TapeId) -> Result<Option<Self>> {
         let path = Self::path(paths);
-        let Some(text) = read(&path, 4096)? else { return Ok(None) };
-        let mut lineage = check(&text, &path, tape)?;
+        let Some(text) = read_limited(&path, 4096)? else { return Ok(None) };
+        let mut lineage = parse_header(&text, &path, tape)?;
         let cuts = &text[offset::CUTS..];
         let count = u32_at(&text, offset::COUNT) as usize;
         if cuts.len() != count * CUT_BYTES || crc32c::crc32c(cuts) != u32_at(&text, offset::CUTS_CRC) {
-            return Err(damage(&path, offset::CUTS, "the list of cuts does not match its checksum"));
+            return Err(damage_error(&path, offset::CUTS, "the list of cuts does not match its checksum"));
         }
         for cut in cuts.chunks_exact(CUT_BYTES) {
             lineage.cuts.push(LineageCut { epoch: u64_at(cut, 0), position: Position(u64_at(cut, 8)) });
         }
         let ascends = lineage.cuts.is_sorted_by(|a, b| a.epoch < b.epoch && a.position < b.position);
-        let fits = |c: &LineageCut| c.epoch <= lineage.epoch && c.position.0 <= PLACE_MAX;
-        if !ascends || !lineage.cuts.iter().all(fits) {
-            return Err(damage(&path, offset::CUTS, "the cuts are not in their order"));
+        let cut_is_valid = |c: &LineageCut| c.epoch <= lineage.epoch && c.position.0 <= PLACE_MAX;
+        if !ascends || !lineage.cuts.iter().all(cut_is_valid) {
+            return Err(damage_error(&path, offset::CUTS, "the cuts are not in their order"));
         }
         Ok(Some(lineage))
     }
@@ -148,10 +148,10 @@ impl Lineage {
         wall_us: u64,
     ) -> Result<Self> {
         let path = Self::path(paths);
-        let text = read(&path, 4096)?.unwrap_or_default();
-        if let Ok(mut lineage) = check(&text, &path, tape) {
+        let text = read_limited(&path, 4096)?.unwrap_or_default();
+        if let Ok(mut lineage) = parse_header(&text, &path, tape) {
             lineage.epoch = lineage.epoch.max(known_epoch);
-            lineage.first = lineage.epoch;
+            lineage.first_epoch = lineage.epoch;
             return Ok(lineage);
         }
         // The header is lost. Cuts that match their checksum name epochs that have been.
@@ -161,26 +161,39 @@ impl Lineage {
         // A lineage that was lost before began with the time in microseconds, and may have come further since.
         let epoch =
             known_epoch.max(cut.unwrap_or(0)).max(wall_us).saturating_add(LOST_EPOCHS).clamp(1, PLACE_MAX);
-        Ok(Self { tape, epoch, first: epoch, open, cuts: Vec::new() })
+        Ok(Self { tape, epoch, first_epoch: epoch, open_boot: open, cuts: Vec::new() })
     }
 
     /// Makes the lineage of a tape that begins at `origin` and continues one that earlier epochs wrote. Earlier points
     /// up to the origin stay valid; points after it resume at the origin.
     pub fn begin(tape: TapeId, epoch: u64, origin: Position) -> Self {
-        Self { tape, epoch, first: 1, open: None, cuts: vec![LineageCut { epoch, position: origin }] }
+        Self {
+            tape,
+            epoch,
+            first_epoch: 1,
+            open_boot: None,
+            cuts: vec![LineageCut { epoch, position: origin }],
+        }
     }
 
     /// Makes the lineage of the next opening: continues `before`, or begins a new lineage if there is no earlier one.
     pub fn next(before: Option<Self>, past: &EpochLimits, paths: &TapePaths) -> Result<Self> {
-        let EpochLimits { tape, created, known_epoch, least, first, requested_epoch } = *past;
+        let EpochLimits {
+            tape,
+            is_new_tape: created,
+            known_epoch,
+            least_epoch: least,
+            first_epoch: first,
+            requested_epoch,
+        } = *past;
         let Some(mut lineage) = before else {
             let epoch =
                 first.max(known_epoch.saturating_add(1)).max(least).max(requested_epoch).min(PLACE_MAX);
-            return Ok(Self { tape, epoch, first: epoch, open: None, cuts: Vec::new() });
+            return Ok(Self { tape, epoch, first_epoch: epoch, open_boot: None, cuts: Vec::new() });
         };
         lineage.epoch = lineage.epoch.max(known_epoch).saturating_add(1).max(requested_epoch).min(PLACE_MAX);
         if lineage.epoch < least {
-            let path = paths.dir.clone();
+            let path = paths.tape_dir.clone();
             return Err(Error::OldEpoch { path, epoch: lineage.epoch, least });
         }
         if created {
@@ -215,7 +228,7 @@ impl Lineage {
     /// tape back.
     pub fn resume(&self, point: LineagePoint) -> Position {
         let LineagePoint { epoch, position } = point;
-        if epoch != 0 && (epoch < self.first || epoch > self.epoch) {
+        if epoch != 0 && (epoch < self.first_epoch || epoch > self.epoch) {
             return Position(0);
         }
         let later = self.cuts.iter().filter(|cut| cut.epoch > epoch).map(|cut| cut.position);
@@ -226,7 +239,7 @@ impl Lineage {
     pub fn store(&self, paths: &TapePaths) -> Result<()> {
         let (path, temp) = (Self::path(paths), paths.run().join("making-lineage"));
         let is_new = !path.exists();
-        let written = (|| {
+        let write_result = (|| {
             let options = OpenOptions::new().write(true).create(true).truncate(true).clone();
             let file = sys::open(&temp, &options).with_context("create", &temp)?;
             sys::write_at(&file, &self.encode(), 0).with_context("write", &temp)?;
@@ -234,11 +247,11 @@ impl Lineage {
             sys::rename(&temp, &path).with_context("rename", &path)?;
             sync_dir(&paths.run())
         })();
-        if written.is_err() {
+        if write_result.is_err() {
             let _ = remove(&temp);
         }
-        written?;
-        if is_new { sync_dir(&paths.dir) } else { Ok(()) }
+        write_result?;
+        if is_new { sync_dir(&paths.tape_dir) } else { Ok(()) }
     }
 
     /// Encodes the lineage as the bytes of its file.
@@ -255,9 +268,9 @@ impl Lineage {
         write_field(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
         write_field(offset::TAPE, &self.tape.0.to_le_bytes());
         write_field(offset::EPOCH, &self.epoch.to_le_bytes());
-        write_field(offset::FIRST, &self.first.to_le_bytes());
-        write_field(offset::BOOT, &self.open.unwrap_or(0).to_le_bytes());
-        write_field(offset::OPEN, &u32::from(self.open.is_some()).to_le_bytes());
+        write_field(offset::FIRST, &self.first_epoch.to_le_bytes());
+        write_field(offset::BOOT, &self.open_boot.unwrap_or(0).to_le_bytes());
+        write_field(offset::OPEN, &u32::from(self.open_boot.is_some()).to_le_bytes());
         write_field(offset::COUNT, &(self.cuts.len() as u32).to_le_bytes());
         write_field(offset::CUTS_CRC, &cuts_crc.to_le_bytes());
         let crc = crc32c::crc32c(&out[..offset::CRC]);
@@ -272,8 +285,8 @@ const LOST_EPOCHS: u64 = 1 << 20;
 /// Reads the epoch in `run/lineage`; 0 if there is no such file.
 pub(crate) fn newest_epoch(paths: &TapePaths, tape: TapeId) -> Result<u64> {
     let path = Lineage::path(paths);
-    let Some(text) = read(&path, offset::CUTS as u64)? else { return Ok(0) };
-    Ok(check(&text, &path, tape)?.epoch)
+    let Some(text) = read_limited(&path, offset::CUTS as u64)? else { return Ok(0) };
+    Ok(parse_header(&text, &path, tape)?.epoch)
 }
 
 /// Returns the epoch whose frames a reader finds now: the epoch of the state page, or of the lineage if no process
@@ -296,7 +309,7 @@ pub(crate) fn check_newest(paths: &TapePaths, tape: TapeId, epoch: u64) -> Resul
     let newest = newest_epoch(paths, tape)?;
     // Another than ours is a later one, also where the lineage was lost meanwhile and began again.
     if newest != 0 && newest != epoch {
-        return Err(Error::Fenced { path: paths.dir.clone(), epoch, newest });
+        return Err(Error::Fenced { path: paths.tape_dir.clone(), epoch, newest });
     }
     Ok(())
 }
@@ -307,7 +320,7 @@ pub(crate) fn boot_number(id: &str) -> u128 {
 }
 
 /// Reads at most `bytes_max` bytes of the file at `path`, or returns `None` if there is no such file.
-fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>> {
+fn read_limited(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>> {
     match read_start(path, bytes_max) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         other => other.map(Some).with_context("read", path),
@@ -315,13 +328,13 @@ fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>> {
 }
 
 /// Checks the header and reads it, without the cuts.
-fn check(text: &[u8], path: &Path, tape: TapeId) -> Result<Lineage> {
+fn parse_header(text: &[u8], path: &Path, tape: TapeId) -> Result<Lineage> {
     if text.len() < offset::CUTS || text[..8] != *MAGIC {
-        return Err(damage(path, 0, "this is no lineage"));
+        return Err(damage_error(path, 0, "this is no lineage"));
     }
     // Checked before the version: only an intact file can have a foreign version.
     if crc32c::crc32c(&text[..offset::CRC]) != u32_at(text, offset::CRC) {
-        return Err(damage(path, offset::CRC, "the lineage does not match its checksum"));
+        return Err(damage_error(path, offset::CRC, "the lineage does not match its checksum"));
     }
     let version = u64_at(text, offset::VERSION);
     if version != FORMAT_VERSION {
@@ -336,8 +349,8 @@ fn check(text: &[u8], path: &Path, tape: TapeId) -> Result<Lineage> {
     Ok(Lineage {
         tape,
         epoch: u64_at(text, offset::EPOCH),
-        first: u64_at(text, offset::FIRST),
-        open: (u32_at(text, offset::OPEN) != 0).then(|| u128_at(offset::BOOT)),
+        first_epoch: u64_at(text, offset::FIRST),
+        open_boot: (u32_at(text, offset::OPEN) != 0).then(|| u128_at(offset::BOOT)),
         cuts: Vec::new(),
     })
 }
@@ -345,7 +358,7 @@ fn check(text: &[u8], path: &Path, tape: TapeId) -> Result<Lineage> {
 /// The remedy for a damaged lineage.
 pub(crate) const LINEAGE_WAY: &str = "; `unitape tape repair DIR --apply` makes it again";
 
-fn damage(path: &Path, offset: usize, reason: &str) -> Error {
+fn damage_error(path: &Path, offset: usize, reason: &str) -> Error {
     let message = format!("{reason}{LINEAGE_WAY}");
     Error::damage(path, offset as u64, message)
 }
@@ -364,12 +377,19 @@ mod tests {
     use proptest::prelude::*;
 
     fn past(known_epoch: u64, least: u64, first: u64) -> EpochLimits {
-        EpochLimits { tape: TapeId(7), created: false, known_epoch, least, first, requested_epoch: 0 }
+        EpochLimits {
+            tape: TapeId(7),
+            is_new_tape: false,
+            known_epoch,
+            least_epoch: least,
+            first_epoch: first,
+            requested_epoch: 0,
+        }
     }
 
     fn paths(dir: &Path) -> TapePaths {
         std::fs::create_dir_all(dir.join("run")).unwrap();
-        TapePaths { dir: dir.into() }
+        TapePaths { tape_dir: dir.into() }
     }
 
     fn resume(lineage: &Lineage, epoch: u64, position: u64) -> u64 {
@@ -386,12 +406,12 @@ mod tests {
             (None, 0)
         );
         let mut lineage = Lineage::next(None, &past(4, 0, 1), &paths).unwrap();
-        assert_eq!((lineage.epoch, lineage.first), (5, 5));
+        assert_eq!((lineage.epoch, lineage.first_epoch), (5, 5));
         for (epoch, position) in [(9, 640), (12, 1280)] {
             lineage.epoch = epoch;
             lineage.cut(Position(position), Position(0));
         }
-        lineage.open = Some(99);
+        lineage.open_boot = Some(99);
         lineage.store(&paths).unwrap();
         assert_eq!(Lineage::load(&paths, TapeId(7)).unwrap().as_ref(), Some(&lineage));
         assert_eq!(newest_epoch(&paths, TapeId(7)).unwrap(), 12);

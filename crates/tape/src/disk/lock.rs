@@ -18,7 +18,7 @@ pub(crate) struct FileLock {
     /// The process that locked it: a child that was forked has the same open file, and would unlock it for both.
     pid: u32,
     /// The text of the file before this lock: the last holder that did not clean up.
-    pub before: String,
+    pub stale_holder: String,
 }
 
 impl FileLock {
@@ -29,15 +29,20 @@ impl FileLock {
                 return Err(Error::Locked { path: path.into(), holder: pid_in(path) });
             }
             // The holder before may have unlinked the file between our open and our lock.
-            let named = match fs::metadata(path) {
+            let named_file = match fs::metadata(path) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => None,
                 other => Some(other.with_context("look at", path)?.ino()),
             };
-            if named == Some(file.metadata().with_context("look at", path)?.ino()) {
-                let mut before = String::new();
+            if named_file == Some(file.metadata().with_context("look at", path)?.ino()) {
+                let mut holder_text = String::new();
                 // A lock file that is not text does not identify the earlier holder, and nothing else depends on it.
-                let _ = (&mut file).take(4096).read_to_string(&mut before);
-                return Ok(Self { file, path: path.into(), pid: std::process::id(), before });
+                let _ = (&mut file).take(4096).read_to_string(&mut holder_text);
+                return Ok(Self {
+                    file,
+                    path: path.into(),
+                    pid: std::process::id(),
+                    stale_holder: holder_text,
+                });
             }
         }
     }

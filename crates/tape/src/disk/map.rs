@@ -30,11 +30,11 @@ pub(crate) struct MappedSegment {
     data: DataPointer,
     pub file: Arc<File>,
     pub path: PathBuf,
-    pub index: u64,
+    pub segment_index: u64,
     /// Position of the first byte of data.
-    pub base: Position,
+    pub base_position: Position,
     /// Bytes of data.
-    pub size: u64,
+    pub data_bytes: u64,
     writable: bool,
     /// On a file system that lives in memory: its pages are there from the start and cost nothing to keep.
     in_memory: bool,
@@ -43,7 +43,7 @@ pub(crate) struct MappedSegment {
     /// The segment's pages are in this process's page table, or will be soon.
     entered: bool,
     /// Data offset up to which the file has its blocks, as far as this process has reserved them.
-    reserved: Arc<AtomicU64>,
+    reserved_bytes: Arc<AtomicU64>,
 }
 
 /// How the memory of a new segment is made.
@@ -72,7 +72,7 @@ impl MappedSegment {
         stop: &dyn Fn() -> bool,
     ) -> Result<Self> {
         let meta = header.meta;
-        let made = (|| {
+        let map_result = (|| {
             let file = sys::make_file(path).with_context("create", path)?;
             let (map, in_memory);
             let mut reserved = meta.segment_bytes;
@@ -87,9 +87,9 @@ impl MappedSegment {
                 sys::set_len(&file, HEADER_PAGE + meta.segment_bytes).with_context("stretch", path)?;
                 map = sys::map(&file).with_context("map", path)?;
                 advise_huge(&map);
-                let all = HEADER_PAGE + meta.segment_bytes;
-                for from in (0..all).step_by(POPULATE_BYTES as usize) {
-                    populate(&map, from, POPULATE_BYTES.min(all - from));
+                let file_bytes = HEADER_PAGE + meta.segment_bytes;
+                for from in (0..file_bytes).step_by(POPULATE_BYTES as usize) {
+                    populate(&map, from, POPULATE_BYTES.min(file_bytes - from));
                     if stop() {
                         return Err(std::io::Error::from(std::io::ErrorKind::Interrupted))
                             .with_context("make", path);
@@ -108,21 +108,21 @@ impl MappedSegment {
                 map: Arc::new(map),
                 file: Arc::new(file),
                 path: path.into(),
-                index: header.index,
-                base,
-                size: meta.segment_bytes,
+                segment_index: header.index,
+                base_position: base,
+                data_bytes: meta.segment_bytes,
                 writable: true,
                 in_memory,
                 lock_pid: None,
                 entered: in_memory && allocation == SegmentAllocation::Ready,
-                reserved: Arc::new(AtomicU64::new(reserved)),
+                reserved_bytes: Arc::new(AtomicU64::new(reserved)),
             })
         })();
-        match &made {
+        match &map_result {
             Ok(segment) => segment.write_header(header),
             Err(_) => drop(sys::unlink(path)),
         }
-        made
+        map_result
     }
 
     /// Maps an existing segment, checks its header page, and returns it with its first ordinal. Returns `None` if there
@@ -148,40 +148,40 @@ impl MappedSegment {
     ) -> Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.read(true).write(writable);
-        let opened = if writable { sys::open(path, &options) } else { options.open(path) };
-        let file = match opened {
+        let open_result = if writable { sys::open(path, &options) } else { options.open(path) };
+        let file = match open_result {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             other => other.with_context("open", path)?,
         };
         let length = file.metadata().with_context("look at", path)?.len();
-        let wanted = HEADER_PAGE + size;
+        let file_bytes = HEADER_PAGE + size;
         // A page that is mapped but not in the file is a SIGBUS, so the size is checked first.
-        if length < wanted {
+        if length < file_bytes {
             return Err(Error::damage(
                 path,
                 length,
-                format!("the segment is cut short, it must have {wanted} bytes"),
+                format!("the segment is cut short, it must have {file_bytes} bytes"),
             ));
         }
         let base = index.checked_mul(meta.segment_bytes);
         let base = base
             .map(Position)
             .ok_or_else(|| Error::damage(path, 0, "the segment's index is out of range"))?;
-        let map = sys::map_part(&file, wanted as usize, writable).with_context("map", path)?;
+        let map = sys::map_part(&file, file_bytes as usize, writable).with_context("map", path)?;
         let in_memory = is_in_memory(&file);
         Ok(Some(Self {
             data: DataPointer::from_map(&map),
             map: Arc::new(map),
             file: Arc::new(file),
             path: path.into(),
-            index,
-            base,
-            size,
+            segment_index: index,
+            base_position: base,
+            data_bytes: size,
             writable,
             in_memory,
             lock_pid: None,
             entered: false,
-            reserved: Arc::new(AtomicU64::new(size)),
+            reserved_bytes: Arc::new(AtomicU64::new(size)),
         }))
     }
 
@@ -191,7 +191,7 @@ impl MappedSegment {
         // the file gets its name and, when a segment is taken over again, with the same fields; a hot segment is
         // held by the caller.
         let page = unsafe { std::slice::from_raw_parts(self.map.as_ptr(), HEADER_PAGE as usize) };
-        SegmentHeader::check(page, meta, self.index, &self.path)
+        SegmentHeader::check(page, meta, self.segment_index, &self.path)
     }
 
     /// Returns a segment that uses this segment's memory under another name and header.
@@ -201,14 +201,14 @@ impl MappedSegment {
             data: self.data,
             file: self.file.clone(),
             path: path.into(),
-            index: header.index,
-            base: Position(header.index * header.meta.segment_bytes),
-            size: self.size,
+            segment_index: header.index,
+            base_position: Position(header.index * header.meta.segment_bytes),
+            data_bytes: self.data_bytes,
             writable: self.writable,
             in_memory: self.in_memory,
             lock_pid: None,
             entered: self.entered,
-            reserved: self.reserved.clone(),
+            reserved_bytes: self.reserved_bytes.clone(),
         }
     }
 
@@ -218,7 +218,7 @@ impl MappedSegment {
             map: self.map.clone(),
             file: self.file.clone(),
             path: self.path.clone(),
-            reserved: self.reserved.clone(),
+            reserved_bytes: self.reserved_bytes.clone(),
             writable: false,
             lock_pid: None,
             ..*self
@@ -229,7 +229,7 @@ impl MappedSegment {
     /// where reuse gains nothing.
     pub fn map_spare(path: &Path, header: &SegmentHeader) -> Option<Self> {
         let mut segment = Self::map(path, &header.meta, header.index, true).ok()??;
-        if !segment.in_memory || segment.map.len() as u64 != HEADER_PAGE + segment.size {
+        if !segment.in_memory || segment.map.len() as u64 != HEADER_PAGE + segment.data_bytes {
             return None;
         }
         populate(&segment.map, 0, segment.map.len() as u64);
@@ -259,7 +259,7 @@ impl MappedSegment {
         if self.lock_pid.take() != Some(std::process::id()) {
             return None;
         }
-        self.unlock();
+        self.unlock_file();
         Some(self)
     }
 
@@ -269,7 +269,7 @@ impl MappedSegment {
     }
 
     /// Lets go of either lock.
-    pub fn unlock(&self) {
+    pub fn unlock_file(&self) {
         // It fails where there are no locks, and there nothing was taken.
         let _ = self.file.unlock();
     }
@@ -279,7 +279,7 @@ impl MappedSegment {
         assert!(self.writable);
         // SAFETY: all of it lies in the writable mapping; nobody else has the file (the lock, and no name that is
         // a segment's), and the writer that filled it has published all of it.
-        unsafe { std::ptr::write_bytes(self.data(0), 0, self.size as usize) };
+        unsafe { std::ptr::write_bytes(self.data(0), 0, self.data_bytes as usize) };
     }
 
     /// Writes the header page; only before anything in the segment is committed.
@@ -293,12 +293,13 @@ impl MappedSegment {
 
     /// Reserves the blocks from data offset `offset` on, which a closed tape gave back. Only the sole writer may call
     /// it, before it writes there, while nothing from there on is committed.
-    pub fn reserve(&self, offset: u64, allocation: SegmentAllocation) -> Result<()> {
+    pub fn reserve_blocks(&self, offset: u64, allocation: SegmentAllocation) -> Result<()> {
         assert!(self.writable);
         let by_and_by = self.in_memory && allocation == SegmentAllocation::ByAndBy;
-        let to = if by_and_by { self.size.min(offset + AHEAD_BYTES) } else { self.size };
-        sys::allocate(&self.file, HEADER_PAGE + offset, to - offset).with_context("reserve", &self.path)?;
-        self.reserved.store(to, Ordering::Relaxed);
+        let reserve_end = if by_and_by { self.data_bytes.min(offset + AHEAD_BYTES) } else { self.data_bytes };
+        sys::allocate(&self.file, HEADER_PAGE + offset, reserve_end - offset)
+            .with_context("reserve", &self.path)?;
+        self.reserved_bytes.store(reserve_end, Ordering::Relaxed);
         Ok(())
     }
 
@@ -307,30 +308,35 @@ impl MappedSegment {
     #[inline]
     pub fn ready(&self) -> u64 {
         // Relaxed: the blocks are the file's, and the call that reserved them orders all else.
-        let reserved = self.reserved.load(Ordering::Relaxed);
-        if reserved >= self.size { self.size } else { reserved.saturating_sub(4096) }
+        let reserved = self.reserved_bytes.load(Ordering::Relaxed);
+        if reserved >= self.data_bytes { self.data_bytes } else { reserved.saturating_sub(4096) }
     }
 
     /// Reserves blocks so that everything up to data offset `offset` may be written.
     #[inline]
     pub fn ensure_reserved(&self, offset: u64) -> Result<()> {
-        if offset.min(self.size) <= self.ready() { Ok(()) } else { self.reserve_to(offset + STEP_BYTES) }
+        if offset.min(self.data_bytes) <= self.ready() {
+            Ok(())
+        } else {
+            self.reserve_to(offset + STEP_BYTES)
+        }
     }
 
     /// Reserves blocks further ahead of a writer that is at data offset `offset`. The writer reports a full disk.
     pub fn reserve_ahead(&self, offset: u64) {
-        if (offset + AHEAD_BYTES).min(self.size) >= self.ready() + STEP_BYTES {
+        if (offset + AHEAD_BYTES).min(self.data_bytes) >= self.ready() + STEP_BYTES {
             _ = self.reserve_to(offset + AHEAD_BYTES);
         }
     }
 
     #[cold]
     fn reserve_to(&self, offset: u64) -> Result<()> {
-        let end = (offset + 4096).min(self.size);
-        let from = self.reserved.load(Ordering::Relaxed);
-        if from < end {
-            sys::allocate(&self.file, HEADER_PAGE + from, end - from).with_context("reserve", &self.path)?;
-            self.reserved.fetch_max(end, Ordering::Relaxed);
+        let page_end = (offset + 4096).min(self.data_bytes);
+        let reserved_end = self.reserved_bytes.load(Ordering::Relaxed);
+        if reserved_end < page_end {
+            sys::allocate(&self.file, HEADER_PAGE + reserved_end, page_end - reserved_end)
+                .with_context("reserve", &self.path)?;
+            self.reserved_bytes.fetch_max(page_end, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -339,30 +345,30 @@ impl MappedSegment {
     /// table.
     ///
     /// No other thread may write to the range, it must not be committed, and no slice of it may be lent.
-    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        assert!(self.writable && offset + bytes.len() as u64 <= self.size);
+    pub fn write_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        assert!(self.writable && offset + bytes.len() as u64 <= self.data_bytes);
         sys::write_at(&self.file, bytes, HEADER_PAGE + offset).with_context("write", &self.path)
     }
 
     /// Gives the blocks after the tape's end at data offset `offset` back to the file system. The file keeps its size,
     /// because readers may have it mapped. It also keeps the page with the word at the end, which readers read.
     pub fn free_blocks_after(&self, offset: u64) {
-        let from = (HEADER_PAGE + offset + 1).next_multiple_of(4096);
-        let to = HEADER_PAGE + self.size;
-        if from < to {
-            sys::punch(&self.file, from, to - from);
+        let page_start = (HEADER_PAGE + offset + 1).next_multiple_of(4096);
+        let file_end = HEADER_PAGE + self.data_bytes;
+        if page_start < file_end {
+            sys::punch(&self.file, page_start, file_end - page_start);
         }
     }
 
     /// Returns the position after the last byte of data.
-    pub fn end(&self) -> Position {
-        self.base.plus(self.size)
+    pub fn end_position(&self) -> Position {
+        self.base_position.plus(self.data_bytes)
     }
 
     /// Returns a pointer to the byte at data offset `offset`.
     #[inline]
     fn data(&self, offset: u64) -> *mut u8 {
-        debug_assert!(offset <= self.size);
+        debug_assert!(offset <= self.data_bytes);
         // SAFETY: the mapping has HEADER_PAGE + size bytes and every caller checks `offset <= size`.
         unsafe { self.data.0.add(offset as usize) }
     }
@@ -370,7 +376,7 @@ impl MappedSegment {
     /// Returns the word at data offset `offset`.
     #[inline]
     fn word(&self, offset: u64) -> &AtomicU64 {
-        assert!(offset < self.size && offset.is_multiple_of(LINE as u64));
+        assert!(offset < self.data_bytes && offset.is_multiple_of(LINE as u64));
         // SAFETY: the word lies in the mapping (asserted), is 64-byte aligned because the mapping is
         // page-aligned, lives as long as `self`, and is accessed atomically while it may change.
         unsafe { AtomicU64::from_ptr(self.data(offset).cast()) }
@@ -378,9 +384,11 @@ impl MappedSegment {
 
     /// Returns the state of the header word at data offset `offset`. If it is a frame, the whole frame may be read.
     #[inline]
-    pub fn look(&self, offset: u64) -> HeaderWordState {
-        match lines::look::<{ flaw::NONE }>(self, self.base, self.size, offset) {
-            HeaderWordState::Damage(header) if is_filler(header, self.base, offset, self.size) => {
+    pub fn header_state(&self, offset: u64) -> HeaderWordState {
+        match lines::header_state::<{ flaw::NONE }>(self, self.base_position, self.data_bytes, offset) {
+            HeaderWordState::Damage(header)
+                if is_filler(header, self.base_position, offset, self.data_bytes) =>
+            {
                 HeaderWordState::Frame(header)
             }
             seen => seen,
@@ -390,7 +398,7 @@ impl MappedSegment {
     /// Counts the bytes of the filler at the start of the segment; 0 if the segment begins with a frame.
     pub fn filler_bytes(&self) -> u64 {
         let mut offset = 0;
-        while let HeaderWordState::Frame(header) = self.look(offset)
+        while let HeaderWordState::Frame(header) = self.header_state(offset)
             && header.kind() == KIND_PAD
         {
             offset += header.len_bytes() as u64;
@@ -418,8 +426,8 @@ impl MappedSegment {
         mut visit: impl FnMut(FrameHeader, i64, u64),
     ) -> u64 {
         const ODD: u8 = flags::META | flags::CLOCK_AHEAD;
-        let limits = WalkLimits { begin_before: before.min(self.size), end: self.size };
-        lines::walk(self, self.base, offset, limits, |header, frame_offset, end| {
+        let limits = WalkLimits { begin_before: before.min(self.data_bytes), memory_bytes: self.data_bytes };
+        lines::walk_frames(self, self.base_position, offset, limits, |header, frame_offset, end| {
             // SAFETY: `walk` saw the frame committed at `at`, and it has a whole line.
             let time = unsafe { self.bytes(frame_offset + TIME_OFFSET, 8) };
             let time = i64::from_le_bytes(time.try_into().expect("eight bytes"));
@@ -436,7 +444,7 @@ impl MappedSegment {
     /// offset `limit`.
     #[inline]
     pub fn look_within(&self, offset: u64, limit: u64) -> HeaderWordState {
-        lines::look::<{ flaw::NONE }>(self, self.base, limit, offset)
+        lines::header_state::<{ flaw::NONE }>(self, self.base_position, limit, offset)
     }
 
     /// Copies one frame to data offset `offset` and publishes it.
@@ -457,7 +465,7 @@ impl MappedSegment {
     /// Publishes everything written from data offset `offset` on by storing its header word.
     #[inline]
     pub fn commit(&self, offset: u64, header: FrameHeader) {
-        lines::commit::<{ flaw::NONE }>(self, self.base, offset, header);
+        lines::commit::<{ flaw::NONE }>(self, self.base_position, offset, header);
     }
 
     /// Copies frames to data offset `offset`, stamping each; leaves out the first header if `hold` is set.
@@ -468,9 +476,9 @@ impl MappedSegment {
     /// - Nobody else writes to the range, and it is not committed.
     #[inline]
     pub unsafe fn write_frames(&self, offset: u64, frames: &[u8], hold: bool) {
-        debug_assert!(self.writable && offset + frames.len() as u64 <= self.size);
+        debug_assert!(self.writable && offset + frames.len() as u64 <= self.data_bytes);
         // SAFETY: the caller's duties are those of `lines::install`.
-        unsafe { lines::write_frames::<{ flaw::NONE }>(self, self.base, offset, frames, hold) };
+        unsafe { lines::write_frames::<{ flaw::NONE }>(self, self.base_position, offset, frames, hold) };
     }
 
     /// Copies committed bytes unchanged to data offset `offset`, the first word last.
@@ -479,7 +487,7 @@ impl MappedSegment {
     /// - `offset + bytes.len() <= size`, both multiples of the line, `bytes` not empty.
     /// - Nobody else writes to the range, and it is not committed in this file.
     pub unsafe fn copy_in(&self, offset: u64, bytes: &[u8]) {
-        assert!(self.writable && offset + bytes.len() as u64 <= self.size);
+        assert!(self.writable && offset + bytes.len() as u64 <= self.data_bytes);
         // SAFETY: the range lies in the mapping (asserted); the rest are the caller's duties.
         unsafe { lines::copy_in::<{ flaw::NONE }>(self, offset, bytes) };
     }
@@ -487,11 +495,11 @@ impl MappedSegment {
     /// Returns the committed bytes from data offset `offset`.
     ///
     /// # Safety
-    /// - `offset + length <= size`, and `look` has shown the range to be committed.
+    /// - `offset + length <= size`, and `header_state` has shown the range to be committed.
     #[inline]
     pub unsafe fn bytes(&self, offset: u64, length: usize) -> &[u8] {
-        debug_assert!(offset + length as u64 <= self.size);
-        // SAFETY: `offset + length <= size`, so the range is in the mapping; `look` has shown it to be committed, and committed
+        debug_assert!(offset + length as u64 <= self.data_bytes);
+        // SAFETY: `offset + length <= size`, so the range is in the mapping; `header_state` has shown it to be committed, and committed
         // bytes never change.
         unsafe { std::slice::from_raw_parts(self.data(offset), length) }
     }
@@ -505,7 +513,7 @@ impl MappedSegment {
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "the memory is shared, and the range is the caller's alone")]
     pub unsafe fn draft(&self, offset: u64, length: usize) -> &mut [u8] {
-        debug_assert!(self.writable && offset + length as u64 <= self.size);
+        debug_assert!(self.writable && offset + length as u64 <= self.data_bytes);
         // SAFETY: `offset + length <= size` in a writable mapping; no reader looks after the committed end, and by the contract
         // nobody else writes there while the slice lives.
         unsafe { std::slice::from_raw_parts_mut(self.data(offset), length) }
@@ -513,8 +521,8 @@ impl MappedSegment {
 
     /// Writes a frame's header word that is reached only through an earlier one, which is stored later.
     #[inline]
-    pub fn stamp(&self, offset: u64, header: FrameHeader) {
-        lines::stamp(self, self.base, offset, header);
+    pub fn stamp_header(&self, offset: u64, header: FrameHeader) {
+        lines::stamp_header(self, self.base_position, offset, header);
     }
 
     /// Returns the first data offset at or after `start` that holds a byte other than zero. No process may write
@@ -524,10 +532,10 @@ impl MappedSegment {
         loop {
             // A hole is skipped, not read: reading one in shared memory would fill it.
             offset = offset.max(next_data(&self.file, HEADER_PAGE + offset)?.saturating_sub(HEADER_PAGE));
-            if offset >= self.size {
+            if offset >= self.data_bytes {
                 return None;
             }
-            let length = (self.size - offset).min(SCAN - offset % SCAN);
+            let length = (self.data_bytes - offset).min(SCAN - offset % SCAN);
             // SAFETY: in the mapping, and by the caller's word nobody writes.
             let page = unsafe { self.bytes(offset, length as usize) };
             if let Some(i) = page.iter().position(|&b| b != 0) {
@@ -542,7 +550,7 @@ impl MappedSegment {
         assert!(self.writable);
         let mut offset = start;
         while let Some(nonzero_offset) = self.first_nonzero(offset) {
-            let length = (self.size - nonzero_offset).min(4096 - nonzero_offset % 4096);
+            let length = (self.data_bytes - nonzero_offset).min(4096 - nonzero_offset % 4096);
             // SAFETY: the range lies in the mapping; above the committed end only this writer touches it.
             unsafe { std::ptr::write_bytes(self.data(nonzero_offset), 0, length as usize) };
             offset = nonzero_offset + length;
@@ -552,7 +560,7 @@ impl MappedSegment {
     /// Stores one word of each page of the header and the first `bytes` of data again, so that the next flush writes
     /// all of them; only the sole writer, before it appends.
     pub fn rewrite_pages(&self, bytes: u64) {
-        assert!(self.writable && bytes <= self.size);
+        assert!(self.writable && bytes <= self.data_bytes);
         for page in (0..HEADER_PAGE + bytes).step_by(4096) {
             // SAFETY: within the mapping (asserted), aligned; nobody writes there, readers see the same bytes.
             unsafe {
@@ -565,14 +573,14 @@ impl MappedSegment {
     /// Faults in the pages of `length` bytes from data offset `offset` for writing, as a hint; in memory all pages from
     /// there on.
     pub fn prefault(&self, offset: u64, length: u64) {
-        let from = (HEADER_PAGE + offset) & !4095;
+        let page_start = (HEADER_PAGE + offset) & !4095;
         if self.in_memory && self.entered {
             return;
         }
-        let length = if self.in_memory { self.size } else { length };
-        let to = (HEADER_PAGE + offset.saturating_add(length)).min(HEADER_PAGE + self.size);
-        if self.writable && to > from {
-            populate(&self.map, from, to - from);
+        let length = if self.in_memory { self.data_bytes } else { length };
+        let page_end = (HEADER_PAGE + offset.saturating_add(length)).min(HEADER_PAGE + self.data_bytes);
+        if self.writable && page_end > page_start {
+            populate(&self.map, page_start, page_end - page_start);
         }
     }
 
@@ -600,7 +608,7 @@ impl MappedSegment {
     /// Asks the processor for the line at data offset `offset`.
     #[inline]
     pub fn prefetch(&self, offset: u64) {
-        if offset < self.size {
+        if offset < self.data_bytes {
             prefetch(self.data(offset));
         }
     }
@@ -627,7 +635,7 @@ impl Drop for MappedSegment {
         // Not left to closing the file: a process that is being started by another thread of ours has a copy of
         // the descriptor for a moment, and would keep the lock.
         if self.lock_pid.is_some_and(|pid| pid == std::process::id()) {
-            self.unlock();
+            self.unlock_file();
         }
     }
 }
@@ -646,7 +654,7 @@ impl SharedMemory for MappedSegment {
 
     #[inline]
     unsafe fn fill(&self, offset: u64, bytes: &[u8]) {
-        debug_assert!(self.writable && offset + bytes.len() as u64 <= self.size);
+        debug_assert!(self.writable && offset + bytes.len() as u64 <= self.data_bytes);
         // SAFETY: the range lies in the mapping and is the caller's alone by its duties; the mapping is never
         // handed out mutably, so it cannot overlap `bytes`.
         unsafe { copy(bytes.as_ptr(), self.data(offset), bytes.len()) };

@@ -93,7 +93,7 @@ impl OriginRecord {
     /// Writes it, so that it survives a power loss before anything else happens.
     pub fn store(&self, paths: &TapePaths) -> Result<()> {
         let (path, temp) = (Self::path(paths), paths.run().join("making-origin"));
-        let written = (|| {
+        let write_result = (|| {
             let options = OpenOptions::new().write(true).create(true).truncate(true).clone();
             let file = sys::open(&temp, &options).with_context("create", &temp)?;
             sys::write_at(&file, &self.encode(), 0).with_context("write", &temp)?;
@@ -101,11 +101,11 @@ impl OriginRecord {
             sys::rename(&temp, &path).with_context("rename", &path)?;
             sync_dir(&paths.run())
         })();
-        if written.is_err() {
+        if write_result.is_err() {
             let _ = remove(&temp);
         }
-        written?;
-        sync_dir(&paths.dir)
+        write_result?;
+        sync_dir(&paths.tape_dir)
     }
 
     fn encode(&self) -> [u8; BYTES] {

@@ -29,7 +29,7 @@ pub(crate) struct PendingCut {
     /// does not know this file has appended since.
     pub epoch: u64,
     /// The tape reached to here before the cut.
-    pub end: Position,
+    pub end_before_cut: Position,
     /// Events that the cut takes away.
     pub events: u64,
 }
@@ -73,7 +73,7 @@ impl PendingCut {
             ordinal: word(offset::ORDINAL),
             durable: Position(word(offset::DURABLE)),
             epoch: word(offset::EPOCH),
-            end: Position(word(offset::END)),
+            end_before_cut: Position(word(offset::END)),
             events: word(offset::EVENTS),
         }))
     }
@@ -98,7 +98,7 @@ impl PendingCut {
     }
 
     pub fn path(paths: &TapePaths) -> PathBuf {
-        paths.dir.join("cut")
+        paths.tape_dir.join("cut")
     }
 
     pub fn encode(&self, meta: &TapeManifest) -> Vec<u8> {
@@ -111,7 +111,7 @@ impl PendingCut {
             (offset::ORDINAL, self.ordinal),
             (offset::DURABLE, self.durable.0),
             (offset::EPOCH, self.epoch),
-            (offset::END, self.end.0),
+            (offset::END, self.end_before_cut.0),
             (offset::EVENTS, self.events),
         ];
         for (offset, word) in words {

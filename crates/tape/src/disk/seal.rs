@@ -15,7 +15,7 @@ use crate::error::{FileContext, Result};
 const WRITE: u32 = 0o222;
 
 /// Seals those of the segments `from..to` that exist on the disk.
-pub(crate) fn seal(paths: &TapePaths, from: u64, to: u64) -> Result<()> {
+pub(crate) fn seal_segments(paths: &TapePaths, from: u64, to: u64) -> Result<()> {
     for index in from..to {
         for path in [segment_path(&paths.segments(), index), paths.crc(index), paths.index(index)] {
             seal_file(&path)?;

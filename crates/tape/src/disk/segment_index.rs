@@ -51,7 +51,7 @@ impl TimeQuery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeBounds {
     /// Of all times but 0.
-    least: i64,
+    min_ns: i64,
     greatest: i64,
     /// The greatest that is neither 0 nor flagged as clock ahead.
     believed: i64,
@@ -61,7 +61,7 @@ pub(crate) struct TimeBounds {
 
 impl TimeBounds {
     /// The bounds of an empty segment.
-    pub const NONE: Self = Self { least: i64::MAX, greatest: i64::MIN, believed: i64::MIN, has_zero: false };
+    pub const NONE: Self = Self { min_ns: i64::MAX, greatest: i64::MIN, believed: i64::MIN, has_zero: false };
 
     #[inline]
     fn add(&mut self, header: FrameHeader, time: i64) {
@@ -69,7 +69,7 @@ impl TimeBounds {
             self.has_zero = true;
             return;
         }
-        self.least = self.least.min(time);
+        self.min_ns = self.min_ns.min(time);
         self.greatest = self.greatest.max(time);
         if header.flags() & flags::CLOCK_AHEAD == 0 {
             self.believed = self.believed.max(time);
@@ -77,7 +77,7 @@ impl TimeBounds {
     }
 
     fn merge(&mut self, bounds: &Self) {
-        self.least = self.least.min(bounds.least);
+        self.min_ns = self.min_ns.min(bounds.min_ns);
         self.greatest = self.greatest.max(bounds.greatest);
         self.believed = self.believed.max(bounds.believed);
         self.has_zero |= bounds.has_zero;
@@ -89,7 +89,7 @@ impl TimeBounds {
             TimeQuery::Later(than) => self.believed > than || self.has_zero && than < 0,
             TimeQuery::Within { first, last } => {
                 let has_zero = self.has_zero && (first..=last).contains(&0);
-                has_zero || self.least <= last && self.greatest >= first && self.least <= self.greatest
+                has_zero || self.min_ns <= last && self.greatest >= first && self.min_ns <= self.greatest
             }
         }
     }
@@ -101,8 +101,8 @@ pub(crate) struct IndexEntry {
     /// Data offset of its first frame.
     pub offset: u64,
     /// Events of the segment before it.
-    pub before: u64,
-    pub times: TimeBounds,
+    pub events_before: u64,
+    pub time_bounds: TimeBounds,
 }
 
 /// Builds the index of a segment from its frames, one after the other.
@@ -110,24 +110,31 @@ pub(crate) struct IndexEntry {
 pub(crate) struct IndexBuilder {
     span: u64,
     /// Frames before this data offset were added: a walk may come over some again.
-    next: u64,
+    next_offset: u64,
     /// Data offset at which the open chunk ends.
     chunk_end: u64,
     events: u64,
-    open: IndexEntry,
+    open_entry: IndexEntry,
     entries: Vec<IndexEntry>,
 }
 
 impl IndexBuilder {
     /// Makes an empty builder for segments of the tape with this manifest.
     pub fn new(meta: &TapeManifest) -> Self {
-        let open = IndexEntry { offset: 0, before: 0, times: TimeBounds::NONE };
-        Self { span: meta.span(), next: 0, chunk_end: 0, events: 0, open, entries: Vec::new() }
+        let empty_entry = IndexEntry { offset: 0, events_before: 0, time_bounds: TimeBounds::NONE };
+        Self {
+            span: meta.span(),
+            next_offset: 0,
+            chunk_end: 0,
+            events: 0,
+            open_entry: empty_entry,
+            entries: Vec::new(),
+        }
     }
 
     /// Begins a segment.
-    pub fn begin(&mut self) {
-        (self.next, self.chunk_end, self.events) = (0, 0, 0);
+    pub fn begin_segment(&mut self) {
+        (self.next_offset, self.chunk_end, self.events) = (0, 0, 0);
         self.entries.clear();
     }
 
@@ -143,28 +150,33 @@ impl IndexBuilder {
         before: u64,
         mut visit: impl FnMut(FrameHeader, u64),
     ) -> u64 {
-        let run_end = if offset < self.next { offset } else { self.chunk_end.max(offset) };
+        let run_end = if offset < self.next_offset { offset } else { self.chunk_end.max(offset) };
         let (mut events, mut least, mut greatest) = (0, i64::MAX, i64::MIN);
-        let to = segment.walk_plain_events(offset, before.min(run_end), |header, time, end| {
+        let walk_end = segment.walk_plain_events(offset, before.min(run_end), |header, time, end| {
             events += 1;
             least = least.min(time);
             greatest = greatest.max(time);
             visit(header, end);
         });
         if events > 0 {
-            self.next = to;
+            self.next_offset = walk_end;
             self.events += events;
-            self.open.times.merge(&TimeBounds { least, greatest, believed: greatest, has_zero: false });
+            self.open_entry.time_bounds.merge(&TimeBounds {
+                min_ns: least,
+                greatest,
+                believed: greatest,
+                has_zero: false,
+            });
         }
-        to
+        walk_end
     }
 
     /// Adds the frame at data offset `offset` of `segment`, which was seen committed there.
-    pub fn add(&mut self, segment: &MappedSegment, offset: u64, header: FrameHeader) {
-        if offset < self.next {
+    pub fn add_frame(&mut self, segment: &MappedSegment, offset: u64, header: FrameHeader) {
+        if offset < self.next_offset {
             return;
         }
-        self.next = offset + header.len_bytes() as u64;
+        self.next_offset = offset + header.len_bytes() as u64;
         if header.kind() == KIND_PAD {
             // A filler before the tape's origin.
             return;
@@ -173,7 +185,7 @@ impl IndexBuilder {
             self.begin_chunk(offset);
         }
         if let Some(time) = segment.event_time(offset, header) {
-            self.open.times.add(header, time);
+            self.open_entry.time_bounds.add(header, time);
         }
         self.events += u64::from(!header.is_meta());
     }
@@ -182,12 +194,12 @@ impl IndexBuilder {
     fn begin_chunk(&mut self, offset: u64) {
         self.close_chunk();
         self.chunk_end = offset - offset % self.span + self.span;
-        self.open = IndexEntry { offset, before: self.events, times: TimeBounds::NONE };
+        self.open_entry = IndexEntry { offset, events_before: self.events, time_bounds: TimeBounds::NONE };
     }
 
     fn close_chunk(&mut self) {
         if self.chunk_end > 0 {
-            self.entries.push(self.open);
+            self.entries.push(self.open_entry);
             self.chunk_end = 0;
         }
     }
@@ -197,13 +209,13 @@ impl IndexBuilder {
         let mut builder = Self::new(meta);
         let mut offset = 0;
         loop {
-            offset = builder.add_plain_events(segment, offset, segment.size, |_, _| {});
-            if offset >= segment.size {
+            offset = builder.add_plain_events(segment, offset, segment.data_bytes, |_, _| {});
+            if offset >= segment.data_bytes {
                 break;
             }
-            match segment.look(offset) {
+            match segment.header_state(offset) {
                 HeaderWordState::Frame(header) => {
-                    builder.add(segment, offset, header);
+                    builder.add_frame(segment, offset, header);
                     offset += header.len_bytes() as u64;
                 }
                 HeaderWordState::Pad => break,
@@ -217,15 +229,15 @@ impl IndexBuilder {
     /// checksums.
     pub fn finish(&mut self, segment: &SegmentHeader, sums: u32) -> Vec<u8> {
         self.close_chunk();
-        let mut all = TimeBounds::NONE;
+        let mut merged_bounds = TimeBounds::NONE;
         let mut out = vec![0; offset::END];
         for entry in &self.entries {
-            all.merge(&entry.times);
-            let zero = u64::from(entry.times.has_zero) << 63;
-            for word in [entry.offset | zero, entry.before] {
+            merged_bounds.merge(&entry.time_bounds);
+            let zero = u64::from(entry.time_bounds.has_zero) << 63;
+            for word in [entry.offset | zero, entry.events_before] {
                 out.extend_from_slice(&word.to_le_bytes());
             }
-            for time in [entry.times.least, entry.times.greatest, entry.times.believed] {
+            for time in [entry.time_bounds.min_ns, entry.time_bounds.greatest, entry.time_bounds.believed] {
                 out.extend_from_slice(&time.to_le_bytes());
             }
         }
@@ -239,12 +251,12 @@ impl IndexBuilder {
         write_field(offset::SEGMENT_BYTES, &segment.meta.segment_bytes.to_le_bytes());
         write_field(offset::FIRST_ORDINAL, &segment.first_ordinal.to_le_bytes());
         write_field(offset::EVENTS, &self.events.to_le_bytes());
-        write_field(offset::FRAMES_END, &self.next.to_le_bytes());
-        write_field(offset::LEAST, &all.least.to_le_bytes());
-        write_field(offset::GREATEST, &all.greatest.to_le_bytes());
-        write_field(offset::BELIEVED, &all.believed.to_le_bytes());
+        write_field(offset::FRAMES_END, &self.next_offset.to_le_bytes());
+        write_field(offset::LEAST, &merged_bounds.min_ns.to_le_bytes());
+        write_field(offset::GREATEST, &merged_bounds.greatest.to_le_bytes());
+        write_field(offset::BELIEVED, &merged_bounds.believed.to_le_bytes());
         write_field(offset::ENTRIES, &(self.entries.len() as u32).to_le_bytes());
-        write_field(offset::FLAGS, &u32::from(all.has_zero).to_le_bytes());
+        write_field(offset::FLAGS, &u32::from(merged_bounds.has_zero).to_le_bytes());
         write_field(offset::SUMS, &sums.to_le_bytes());
         write_field(offset::ENTRIES_CRC, &entries_crc.to_le_bytes());
         let crc = crc32c::crc32c(&out[..offset::CRC]);
@@ -268,7 +280,7 @@ pub(crate) struct SegmentIndex {
     /// Data offset after the last frame.
     pub frames_end: u64,
     /// The times of all its frames.
-    pub times: TimeBounds,
+    pub time_bounds: TimeBounds,
     sums: u32,
     count: u64,
     entries_crc: u32,
@@ -300,13 +312,14 @@ impl SegmentIndex {
     /// Reads the file of segment `index`.
     pub fn decode(bytes: &[u8], meta: &TapeManifest, index: u64) -> std::result::Result<Self, IndexFault> {
         let mut segment_index = Self::decode_header(bytes, meta, index)?;
-        let bad = |fault_offset: usize, reason| Err(IndexFault { offset: fault_offset as u64, reason });
+        let index_fault =
+            |fault_offset: usize, reason| Err(IndexFault { offset: fault_offset as u64, reason });
         let body = &bytes[offset::END..];
         if body.len() as u64 != segment_index.count * ENTRY_BYTES as u64 {
-            return bad(offset::ENTRIES, "the index has another length than it says");
+            return index_fault(offset::ENTRIES, "the index has another length than it says");
         }
         if crc32c::crc32c(body) != segment_index.entries_crc {
-            return bad(offset::END, "the checksum of the index's entries does not match");
+            return index_fault(offset::END, "the checksum of the index's entries does not match");
         }
         let span = meta.span();
         segment_index.entries.reserve(segment_index.count as usize);
@@ -315,65 +328,67 @@ impl SegmentIndex {
                 u64::from_le_bytes(entry[word_offset..word_offset + 8].try_into().expect("eight bytes"))
             };
             let time = |time_offset: usize| word(time_offset) as i64;
-            let read = IndexEntry {
+            let index_entry = IndexEntry {
                 offset: word(0) & !(1 << 63),
-                before: word(8),
-                times: TimeBounds {
-                    least: time(16),
+                events_before: word(8),
+                time_bounds: TimeBounds {
+                    min_ns: time(16),
                     greatest: time(24),
                     believed: time(32),
                     has_zero: word(0) >> 63 == 1,
                 },
             };
-            let follows = segment_index
-                .entries
-                .last()
-                .is_none_or(|last| last.offset / span < read.offset / span && last.before <= read.before);
-            let is_in_bounds = read.offset < segment_index.frames_end
-                && read.offset.is_multiple_of(LINE as u64)
-                && read.before <= segment_index.events;
-            if !follows || !is_in_bounds || segment_index.entries.is_empty() && read.before != 0 {
-                return bad(
+            let follows = segment_index.entries.last().is_none_or(|last| {
+                last.offset / span < index_entry.offset / span
+                    && last.events_before <= index_entry.events_before
+            });
+            let is_in_bounds = index_entry.offset < segment_index.frames_end
+                && index_entry.offset.is_multiple_of(LINE as u64)
+                && index_entry.events_before <= segment_index.events;
+            if !follows || !is_in_bounds || segment_index.entries.is_empty() && index_entry.events_before != 0
+            {
+                return index_fault(
                     offset::END + i * ENTRY_BYTES,
                     "an entry of the index does not follow from the one before",
                 );
             }
-            segment_index.entries.push(read);
+            segment_index.entries.push(index_entry);
         }
         Ok(segment_index)
     }
 
     fn decode_header(bytes: &[u8], meta: &TapeManifest, index: u64) -> std::result::Result<Self, IndexFault> {
-        let bad = |fault_offset: usize, reason| Err(IndexFault { offset: fault_offset as u64, reason });
+        let index_fault =
+            |fault_offset: usize, reason| Err(IndexFault { offset: fault_offset as u64, reason });
         if bytes.len() < offset::END || bytes[..8] != *MAGIC {
-            return bad(offset::MAGIC, "the file does not start with an index's magic");
+            return index_fault(offset::MAGIC, "the file does not start with an index's magic");
         }
         if bytes[offset::CRC..offset::END] != crc32c::crc32c(&bytes[..offset::CRC]).to_le_bytes() {
-            return bad(offset::CRC, "the checksum of the index's header does not match");
+            return index_fault(offset::CRC, "the checksum of the index's header does not match");
         }
         let word =
             |offset: usize| u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes"));
         let half = |start: usize| u32::from_le_bytes(bytes[start..start + 4].try_into().expect("four bytes"));
         if word(offset::VERSION) != FORMAT_VERSION {
-            return bad(offset::VERSION, "the index is of another version of the format");
+            return index_fault(offset::VERSION, "the index is of another version of the format");
         }
         if bytes[offset::TAPE..offset::INDEX] != meta.id.0.to_le_bytes() {
-            return bad(offset::TAPE, "the index belongs to another tape");
+            return index_fault(offset::TAPE, "the index belongs to another tape");
         }
         if word(offset::INDEX) != index || word(offset::SEGMENT_BYTES) != meta.segment_bytes {
-            return bad(offset::INDEX, "the index is of another segment");
+            return index_fault(offset::INDEX, "the index is of another segment");
         }
         let (first_ordinal, frames_end) = (word(offset::FIRST_ORDINAL), word(offset::FRAMES_END));
         let events = word(offset::EVENTS);
         if first_ordinal > PLACE_MAX || frames_end > meta.segment_bytes || events > frames_end / LINE as u64 {
-            return bad(offset::FIRST_ORDINAL, "the index says what no segment can hold");
+            return index_fault(offset::FIRST_ORDINAL, "the index says what no segment can hold");
         }
         Ok(Self {
             first_ordinal,
             events,
             frames_end,
-            times: TimeBounds {
-                least: word(offset::LEAST) as i64,
+            time_bounds: TimeBounds {
+                min_ns: word(offset::LEAST) as i64,
                 greatest: word(offset::GREATEST) as i64,
                 believed: word(offset::BELIEVED) as i64,
                 has_zero: half(offset::FLAGS) & 1 == 1,
@@ -394,9 +409,9 @@ impl SegmentIndex {
     pub fn is_confirmed(&self, i: usize, segment: &MappedSegment) -> bool {
         let (entry, end) = (self.entries[i], self.chunk_end(i));
         let mut times = TimeBounds::NONE;
-        let (mut offset, mut before) = (entry.offset, entry.before);
+        let (mut offset, mut before) = (entry.offset, entry.events_before);
         while offset < end
-            && let HeaderWordState::Frame(header) = segment.look(offset)
+            && let HeaderWordState::Frame(header) = segment.header_state(offset)
         {
             if let Some(time) = segment.event_time(offset, header) {
                 times.add(header, time);
@@ -404,16 +419,16 @@ impl SegmentIndex {
             before += u64::from(!header.is_meta());
             offset += header.len_bytes() as u64;
         }
-        let next = self.entries.get(i + 1).map_or(self.events, |next| next.before);
-        offset == end && times == entry.times && before == next
+        let next_events = self.entries.get(i + 1).map_or(self.events, |next| next.events_before);
+        offset == end && times == entry.time_bounds && before == next_events
     }
 }
 
 /// Computes the checksum of all checksums of segment `index`. Returns `None` if any checksum is missing.
 pub(crate) fn load_sums_crc(paths: &TapePaths, meta: &TapeManifest, index: u64) -> Option<u32> {
-    let wanted = meta.segment_bytes / meta.span() * 4;
-    let sums = read_start(&paths.crc(index), wanted + 1).ok()?;
-    (sums.len() as u64 == wanted).then(|| crc32c::crc32c(&sums))
+    let sums_bytes = meta.segment_bytes / meta.span() * 4;
+    let sums = read_start(&paths.crc(index), sums_bytes + 1).ok()?;
+    (sums.len() as u64 == sums_bytes).then(|| crc32c::crc32c(&sums))
 }
 
 /// Writes the index of segment `index`, completely or not at all. Returns the file, to be flushed.
@@ -448,16 +463,17 @@ pub(crate) fn find_fault(
     header: &SegmentHeader,
 ) -> Option<IndexFault> {
     let bytes = read_start(&paths.index(header.index), bytes_max(&header.meta) + 1).ok()?;
-    let wanted = frames.finish(header, load_sums_crc(paths, &header.meta, header.index)?);
-    let differs = first_difference(&bytes, &wanted)?;
-    let fault = IndexFault { offset: differs, reason: "the index is not that of the segment's frames" };
+    let index_bytes = frames.finish(header, load_sums_crc(paths, &header.meta, header.index)?);
+    let first_difference = first_difference(&bytes, &index_bytes)?;
+    let fault =
+        IndexFault { offset: first_difference, reason: "the index is not that of the segment's frames" };
     Some(SegmentIndex::decode(&bytes, &header.meta, header.index).err().unwrap_or(fault))
 }
 
 /// Finds the first byte in which two files differ.
 fn first_difference(a: &[u8], b: &[u8]) -> Option<u64> {
-    let differs = a.iter().zip(b).position(|(a, b)| a != b);
-    differs.or((a.len() != b.len()).then_some(a.len().min(b.len()))).map(|index| index as u64)
+    let difference_index = a.iter().zip(b).position(|(a, b)| a != b);
+    difference_index.or((a.len() != b.len()).then_some(a.len().min(b.len()))).map(|index| index as u64)
 }
 
 /// Returns the greatest size of a segment's index, in bytes.

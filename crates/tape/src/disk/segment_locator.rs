@@ -19,22 +19,22 @@ pub(crate) struct SegmentLocator {
     /// Mappings of hot segments that were left, for when their files come round again.
     released_mappings: MappedSegmentCache,
     /// The hot directory that was found last.
-    hot: Mutex<Option<HotPathCache>>,
+    hot_cache: Mutex<Option<HotPathCache>>,
 }
 
 impl SegmentLocator {
     pub fn open(dir: &Path) -> Result<Self> {
-        Ok(Self::from_manifest(TapePaths { dir: dir.into() }, TapeManifest::load(dir)?))
+        Ok(Self::from_manifest(TapePaths { tape_dir: dir.into() }, TapeManifest::load(dir)?))
     }
 
     /// Makes the locator of a tape whose manifest was read already.
     pub fn from_manifest(paths: TapePaths, meta: TapeManifest) -> Self {
-        Self { paths, meta, released_mappings: MappedSegmentCache::default(), hot: Mutex::default() }
+        Self { paths, meta, released_mappings: MappedSegmentCache::default(), hot_cache: Mutex::default() }
     }
 
     /// Returns the directory of the tape's hot segments, if the tape has hot segments at the moment.
     pub fn hot_place(&self) -> Result<Option<PathBuf>> {
-        let mut cache = self.hot.lock();
+        let mut cache = self.hot_cache.lock();
         HotPathCache::locate(&mut cache, &self.paths, self.meta.id)
     }
 
@@ -51,7 +51,7 @@ impl SegmentLocator {
     /// Takes back a segment that [`SegmentLocator::segment`] gave and that is done with.
     pub fn return_segment(&self, segment: MappedSegment) {
         if let Some(segment) = segment.into_unlocked() {
-            self.released_mappings.keep(segment);
+            self.released_mappings.keep_mapping(segment);
         }
     }
 
@@ -60,7 +60,7 @@ impl SegmentLocator {
     /// A segment that was closed and opened again in between may have moved: the file has lost its name, or
     /// a hot one comes before it.
     pub fn remap_moved(&self, mapping: &MappedSegment) -> Result<Option<MappedSegment>> {
-        let hot = self.hot_place()?.map(|dir| segment_path(&dir, mapping.index));
+        let hot = self.hot_place()?.map(|dir| segment_path(&dir, mapping.segment_index));
         let stale = match hot.filter(|path| path.exists()) {
             Some(hot) => hot != mapping.path || !mapping.is_linked(),
             None => !mapping.is_linked(),
@@ -68,25 +68,25 @@ impl SegmentLocator {
         if !stale {
             return Ok(None);
         }
-        Ok(self.segment(mapping.index)?.map(|(segment, _)| segment))
+        Ok(self.segment(mapping.segment_index)?.map(|(segment, _)| segment))
     }
 
     /// Indices of all segments there are, ascending.
     pub fn indices(&self) -> Result<Vec<u64>> {
         // The hot ones first: a segment goes from there to the disk, and one that went between two looks in the other
         // order would be in neither list.
-        let mut all = match self.hot_place()? {
+        let mut segment_indices = match self.hot_place()? {
             Some(hot) => list_segments(&hot)?,
             None => Vec::new(),
         };
-        all.extend(list_segments(&self.paths.segments())?);
-        all.sort_unstable();
-        all.dedup();
-        Ok(all)
+        segment_indices.extend(list_segments(&self.paths.segments())?);
+        segment_indices.sort_unstable();
+        segment_indices.dedup();
+        Ok(segment_indices)
     }
 
     /// Returns the oldest position: the start of the oldest segment, or the tape's origin in it.
-    pub fn oldest(&self) -> Result<Position> {
+    pub fn oldest_position(&self) -> Result<Position> {
         let Some(&first) = self.indices()?.first() else { return Ok(Position(0)) };
         // A damaged segment says nothing of an origin, and is reported when it is read.
         let filler = match self.segment(first) {
@@ -112,15 +112,15 @@ impl SegmentLocator {
 
     /// Explains why segment `index`, which is not there, is not: `Ok` if it may still come.
     pub fn explain_missing(&self, index: u64) -> Result<()> {
-        let all = self.indices()?;
-        let Some(later) = all.iter().copied().find(|&i| i >= index) else { return Ok(()) };
+        let segment_indices = self.indices()?;
+        let Some(later) = segment_indices.iter().copied().find(|&i| i >= index) else { return Ok(()) };
         if later == index {
             return Ok(());
         }
         let size = self.meta.segment_bytes;
         let position = Position(index.saturating_mul(size));
-        if all.first() == Some(&later) {
-            return Err(Error::Retained { position, oldest: self.oldest()? });
+        if segment_indices.first() == Some(&later) {
+            return Err(Error::Retained { position, oldest: self.oldest_position()? });
         }
         Err(Error::damage(
             &segment_path(&self.paths.segments(), index),

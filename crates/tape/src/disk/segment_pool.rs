@@ -36,9 +36,9 @@ const SPARES_MAX: usize = 4;
 const MAPPINGS_MAX: usize = 64;
 
 /// Takes segment `index`, which is on the disk, out of the hot directory: to be used again, or for good.
-pub(crate) fn retire(hot: &Path, index: u64) -> Result<()> {
+pub(crate) fn retire_segment(hot: &Path, index: u64) -> Result<()> {
     let path = segment_path(hot, index);
-    if spares(hot).len() >= SPARES_MAX {
+    if spare_files(hot).len() >= SPARES_MAX {
         return remove(&path);
     }
     match sys::rename(&path, &hot.join(format!("{SPARE}{index:016x}"))) {
@@ -60,7 +60,7 @@ impl<T> Default for MappedSegmentCache<T> {
 
 impl<T: AsRef<MappedSegment>> MappedSegmentCache<T> {
     /// Keeps a mapping, and drops those whose files are gone: they would hold the memory.
-    pub fn keep(&self, segment: T) {
+    pub fn keep_mapping(&self, segment: T) {
         let mut all = self.0.lock();
         all.retain(|mapping| mapping.as_ref().is_linked());
         if all.len() < MAPPINGS_MAX {
@@ -90,7 +90,7 @@ pub(crate) fn recycle(
     header: &SegmentHeader,
     mapped: &MappedSegmentCache<Arc<MappedSegment>>,
 ) -> Option<MappedSegment> {
-    for spare in spares(hot) {
+    for spare in spare_files(hot) {
         // A file that cannot be used is removed: a stopped reader's file would otherwise come before all others.
         match reuse_spare(&spare, path, header, mapped) {
             Some(segment) => return Some(segment),
@@ -118,12 +118,12 @@ fn reuse_spare(
     segment.zero();
     segment.write_header(header);
     sys::rename(spare, path).ok()?;
-    segment.unlock();
+    segment.unlock_file();
     Some(segment.reuse_as(path, header))
 }
 
 /// Files that wait to be used again.
-fn spares(hot: &Path) -> Vec<std::path::PathBuf> {
+fn spare_files(hot: &Path) -> Vec<std::path::PathBuf> {
     let Ok(entries) = std::fs::read_dir(hot) else { return Vec::new() };
     let waits = |name: &std::ffi::OsStr| name.to_str().is_some_and(|n| n.starts_with(SPARE));
     entries.flatten().filter(|e| waits(&e.file_name())).map(|e| e.path()).collect()

@@ -72,7 +72,7 @@ impl StatePage {
 
     /// Maps the page of a tape in use. Returns `None` if there is no page. A process without write permission gets a
     /// page to read.
-    pub fn attach(paths: &TapePaths) -> Result<Option<Self>> {
+    pub fn attach_writer(paths: &TapePaths) -> Result<Option<Self>> {
         let path = paths.run().join(Self::NAME);
         let (file, writable) = match sys::open(&path, OpenOptions::new().read(true).write(true)) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -134,7 +134,7 @@ impl StatePage {
 
     /// Reports that a flush has failed.
     pub fn fail(&self, errno: i32, file: FlushedFile, lasting: bool) {
-        self.word(FAILED_FILE).store(file.word(), Ordering::Relaxed);
+        self.word(FAILED_FILE).store(file.to_word(), Ordering::Relaxed);
         self.word(FAILURES).fetch_add(1, Ordering::Relaxed);
         let word = u64::from(errno.unsigned_abs().max(1)) | if lasting { LASTING } else { 0 };
         // Release: pairs with the Acquire in `failure`; the file is stored before.
@@ -158,7 +158,7 @@ impl StatePage {
         let word = self.word(FAILED).load(Ordering::Acquire);
         (word != 0).then(|| DurabilityFailure {
             errno: (word & 0xffff) as i32,
-            path: FlushedFile::path_of(self.word(FAILED_FILE).load(Ordering::Relaxed), paths),
+            file_path: FlushedFile::path_of(self.word(FAILED_FILE).load(Ordering::Relaxed), paths),
             lasting: word & LASTING != 0,
         })
     }
@@ -191,7 +191,7 @@ impl StatePage {
     /// # Errors
     /// Fails as [`Self::look`] does.
     pub fn peek(paths: &TapePaths) -> Result<Position> {
-        Ok(Self::look(paths)?.map_or(Position(0), |state| state.recorded_now()))
+        Ok(Self::attach_reader(paths)?.map_or(Position(0), |state| state.recorded_now()))
     }
 
     /// Sets the recorded position.
@@ -226,7 +226,7 @@ impl StatePage {
     ///
     /// # Errors
     /// Fails if the system is out of descriptors or memory.
-    pub fn look(paths: &TapePaths) -> Result<Option<Self>> {
+    pub fn attach_reader(paths: &TapePaths) -> Result<Option<Self>> {
         let path = paths.run().join(Self::NAME);
         let map = || {
             let file = File::open(&path).with_context("open", &path)?;
@@ -246,7 +246,7 @@ impl StatePage {
     /// tape.
     pub fn is_of(&self, paths: &TapePaths) -> bool {
         let home = self.home();
-        home == [0; 3] || DirectoryIdentity(home).is_at(&paths.dir)
+        home == [0; 3] || DirectoryIdentity(home).is_at(&paths.tape_dir)
     }
 
     fn home(&self) -> [u64; 3] {
@@ -258,7 +258,7 @@ impl StatePage {
     /// Makes the page this tape's. A page that was copied from another tape is cleared before; `file` is the page's.
     pub fn bind(&self, file: &File, paths: &TapePaths) -> Result<()> {
         let DirectoryIdentity(home) =
-            DirectoryIdentity::from_dir(&paths.dir).with_context("look at", &paths.dir)?;
+            DirectoryIdentity::from_dir(&paths.tape_dir).with_context("look at", &paths.tape_dir)?;
         if self.home() == home {
             return Ok(());
         }
@@ -291,7 +291,7 @@ impl StatePage {
             bytes: word(BYTES),
             age: word(AGE_NS).map(Duration::from_nanos),
             days: word(DAYS).and_then(|n| n.try_into().ok()),
-            notice: Duration::from_nanos(word(NOTICE_NS).unwrap_or(0)),
+            notice_period: Duration::from_nanos(word(NOTICE_NS).unwrap_or(0)),
             hold_for_cursors: word(HOLD),
         }
     }
@@ -303,7 +303,7 @@ impl StatePage {
             (BYTES, limits.bytes.map_or(0, |n| n.max(1))),
             (AGE_NS, limits.age.map_or(0, |age| ns(age).max(1))),
             (DAYS, limits.days.map_or(0, u64::from)),
-            (NOTICE_NS, ns(limits.notice)),
+            (NOTICE_NS, ns(limits.notice_period)),
             (HOLD, limits.hold_for_cursors.map_or(0, |n| n.max(1))),
         ];
         for (index, value) in words {
@@ -312,10 +312,10 @@ impl StatePage {
     }
 
     /// Returns the tape's end and its ordinal, as last published.
-    pub fn end(&self) -> (Position, u64) {
+    pub fn published_end(&self) -> (Position, u64) {
         // Acquire: pairs with the Release in `set_end`; the ordinal is of that end or a later one.
-        let end = self.word(END).load(Ordering::Acquire);
-        (Position(end), self.word(ORDINAL).load(Ordering::Relaxed))
+        let published_end = self.word(END).load(Ordering::Acquire);
+        (Position(published_end), self.word(ORDINAL).load(Ordering::Relaxed))
     }
 
     pub fn set_end(&self, end: Position, ordinal: u64) {
@@ -331,7 +331,7 @@ impl StatePage {
     }
 
     /// Publishes the oldest position, and the position up to which removal is announced.
-    pub fn announce(&self, oldest: Position, announced: Position) {
+    pub fn publish_oldest(&self, oldest: Position, announced: Position) {
         self.word(OLDEST).store(oldest.0, Ordering::Relaxed);
         self.word(ANNOUNCED).store(announced.0, Ordering::Relaxed);
     }

@@ -42,7 +42,7 @@ enum SystemCall {
 
 /// Opens a file for writing as `how` says.
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<File> {
-    pass(SystemCall::Open)?;
+    check_fault(SystemCall::Open)?;
     options.open(path)
 }
 
@@ -81,20 +81,20 @@ pub(crate) fn open_direct(path: &Path) -> Result<File> {
 
 /// Makes a directory and those above it.
 pub(crate) fn make_dir(path: &Path) -> Result<()> {
-    pass(SystemCall::MakeDir)?;
+    check_fault(SystemCall::MakeDir)?;
     fs::create_dir_all(path)
 }
 
 /// Makes a directory that was not there, for its owner alone; those above it are there.
 pub(crate) fn make_own_dir(path: &Path) -> Result<()> {
     use std::os::unix::fs::DirBuilderExt;
-    pass(SystemCall::MakeDir)?;
+    check_fault(SystemCall::MakeDir)?;
     fs::DirBuilder::new().mode(0o700).create(path)
 }
 
 /// Removes a directory in which nothing is.
 pub(crate) fn remove_dir(path: &Path) -> Result<()> {
-    pass(SystemCall::Unlink)?;
+    check_fault(SystemCall::Unlink)?;
     fs::remove_dir(path)
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn allocate(file: &File, offset: u64, length: u64) -> Result<()> {
     if length == 0 {
         return Ok(());
     }
-    pass(SystemCall::Allocate)?;
+    check_fault(SystemCall::Allocate)?;
     match rustix::fs::fallocate(file, FallocateFlags::empty(), offset, length) {
         Ok(()) => Ok(()),
         // A file system without reservation: writing zeros has the same effect, only slower.
@@ -124,7 +124,7 @@ pub(crate) fn allocate(file: &File, offset: u64, length: u64) -> Result<()> {
 /// Makes a hole in a file. Where that is refused the blocks stay, which costs space and nothing else.
 pub(crate) fn punch(file: &File, offset: u64, length: u64) {
     #[cfg(target_os = "linux")]
-    if pass(SystemCall::Punch).is_ok() {
+    if check_fault(SystemCall::Punch).is_ok() {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let _ = rustix::fs::fallocate(file, flags, offset, length);
     }
@@ -134,7 +134,7 @@ pub(crate) fn punch(file: &File, offset: u64, length: u64) {
 
 /// Sets a file's length.
 pub(crate) fn set_len(file: &File, length: u64) -> Result<()> {
-    pass(SystemCall::SetLen)?;
+    check_fault(SystemCall::SetLen)?;
     file.set_len(length)
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn set_len(file: &File, length: u64) -> Result<()> {
 pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> Result<()> {
     #[cfg(feature = "faults")]
     if let Some(fault) = crate::disk::faults::take_fault(SystemCall::Write) {
-        if fault.short {
+        if fault.writes_half_first {
             file.write_all_at(&bytes[..bytes.len() / 2], offset)?;
         }
         return Err(std::io::Error::from_raw_os_error(fault.errno));
@@ -152,19 +152,19 @@ pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> Result<()> {
 
 /// Writes bytes over others, few enough that they are written whole or not at all.
 pub(crate) fn overwrite_at(file: &File, bytes: &[u8], offset: u64) -> Result<()> {
-    pass(SystemCall::Write)?;
+    check_fault(SystemCall::Write)?;
     file.write_all_at(bytes, offset)
 }
 
 /// Renames a file.
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
-    pass(SystemCall::Rename)?;
+    check_fault(SystemCall::Rename)?;
     fs::rename(from, to)
 }
 
 /// Removes a file's name.
 pub(crate) fn unlink(path: &Path) -> Result<()> {
-    pass(SystemCall::Unlink)?;
+    check_fault(SystemCall::Unlink)?;
     fs::remove_file(path)
 }
 
@@ -181,13 +181,13 @@ pub(crate) fn set_modified(file: &File, time: SystemTime) -> Result<()> {
 
 /// Flushes the data of a file.
 pub(crate) fn sync_data(file: &File) -> Result<()> {
-    pass(SystemCall::Sync)?;
+    check_fault(SystemCall::Sync)?;
     file.sync_data()
 }
 
 /// Flushes the names in a directory.
 pub(crate) fn sync_dir(path: &Path) -> Result<()> {
-    pass(SystemCall::SyncDir)?;
+    check_fault(SystemCall::SyncDir)?;
     File::open(path).and_then(|f| f.sync_all())
 }
 
@@ -205,13 +205,13 @@ pub(crate) fn begin_write_back(file: &File) {
 
 /// Maps a whole file for reading and writing.
 pub(crate) fn map(file: &File) -> Result<MmapRaw> {
-    pass(SystemCall::Map)?;
+    check_fault(SystemCall::Map)?;
     MmapRaw::map_raw(file)
 }
 
 /// Maps the first `length` bytes of a file.
 pub(crate) fn map_part(file: &File, length: usize, writable: bool) -> Result<MmapRaw> {
-    pass(SystemCall::Map)?;
+    check_fault(SystemCall::Map)?;
     let mut options = MmapOptions::new();
     options.len(length);
     if writable { options.map_raw(file) } else { options.map_raw_read_only(file) }
@@ -225,19 +225,19 @@ pub(crate) fn advise(map: &MmapRaw, from: u64, length: u64, advice: Advice) {
         advice,
         Advice::LinuxPopulateRead | Advice::LinuxPopulateWrite | Advice::LinuxHugepage | Advice::Sequential
     ));
-    if pass(SystemCall::Advise).is_ok() {
+    if check_fault(SystemCall::Advise).is_ok() {
         // SAFETY: the range lies in the mapping, and each advice makes pages present and changes no byte
         // (both asserted).
         unsafe {
-            let start = map.as_mut_ptr().add(from as usize).cast();
-            let _ = rustix::mm::madvise(start, length as usize, advice);
+            let page_start = map.as_mut_ptr().add(from as usize).cast();
+            let _ = rustix::mm::madvise(page_start, length as usize, advice);
         }
     }
 }
 
 /// Lets a call through, or fails it when a test wants that.
 #[cfg(feature = "faults")]
-fn pass(call: SystemCall) -> Result<()> {
+fn check_fault(call: SystemCall) -> Result<()> {
     match crate::disk::faults::take_fault(call) {
         Some(fault) => Err(std::io::Error::from_raw_os_error(fault.errno)),
         None => Ok(()),
@@ -247,6 +247,6 @@ fn pass(call: SystemCall) -> Result<()> {
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
 #[allow(clippy::unnecessary_wraps)] // the other one can fail
-fn pass(_: SystemCall) -> Result<()> {
+fn check_fault(_: SystemCall) -> Result<()> {
     Ok(())
 }

@@ -100,8 +100,9 @@ impl GateFile {
     }
 
     pub fn dropped(&self) -> GateDrops {
-        let gate::DropCounters { count, bytes, first, last } = gate::dropped(self);
-        GateDrops { count, bytes, first, last }
+        let gate::DropCounters { count, bytes, first_position: first, last_position: last } =
+            gate::dropped(self);
+        GateDrops { count, bytes, first_position: first, last_position: last }
     }
 }
 
@@ -137,8 +138,8 @@ pub(super) fn folder(paths: &TapePaths) -> PathBuf {
 }
 
 pub(super) fn check_name(name: &str) -> Result<()> {
-    let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-    if name.is_empty() || name.len() > 64 || !name.bytes().all(fits) {
+    let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(is_name_byte) {
         return Err(Error::Option("a gate's name is 1 to 64 letters, digits, - or _"));
     }
     Ok(())

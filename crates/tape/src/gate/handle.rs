@@ -42,7 +42,7 @@ use crate::lockfree::{SharedMemory, flaw, gate};
 #[derive(Debug)]
 pub struct GateHandle {
     gate: GateFile,
-    came: u64,
+    attachment: u64,
     position: Position,
     /// The process that attached; a child that was forked has the same lock, and is not the reader.
     pid: u32,
@@ -57,7 +57,7 @@ impl GateHandle {
     pub fn attach(dir: &Path, name: &str, position: Position) -> Result<Self> {
         check_name(name)?;
         let meta = TapeManifest::load(dir)?;
-        let path = folder(&TapePaths { dir: dir.into() }).join(name);
+        let path = folder(&TapePaths { tape_dir: dir.into() }).join(name);
         loop {
             let gate = GateFile::open(&path, meta.id)?.ok_or_else(|| Error::NoGate { path: path.clone() })?;
             if !lock_exclusive(&gate.file).with_context("lock", &path)? {
@@ -69,8 +69,8 @@ impl GateHandle {
             // A writer that closed may have removed it between our open and our lock.
             if gate.file.metadata().with_context("look at", &path)?.nlink() > 0 {
                 gate.store(gate::place::PID, u64::from(std::process::id()), Ordering::Relaxed);
-                let came = gate::attach::<{ flaw::NONE }>(&gate, position);
-                return Ok(Self { gate, came, position, pid: std::process::id() });
+                let attachment = gate::attach_reader::<{ flaw::NONE }>(&gate, position);
+                return Ok(Self { gate, attachment, position, pid: std::process::id() });
             }
         }
     }
@@ -90,7 +90,7 @@ impl GateHandle {
     pub fn rewind(&mut self, position: Position) {
         self.position = position;
         // As one that comes: the writer knows by the number that this position is of the tape as it is now.
-        self.came = gate::attach::<{ flaw::NONE }>(&self.gate, position);
+        self.attachment = gate::attach_reader::<{ flaw::NONE }>(&self.gate, position);
     }
 
     /// Returns the last reported position.
@@ -102,7 +102,7 @@ impl GateHandle {
     /// `ahead_bytes`), and while no writer has the tape open with this gate.
     pub fn is_heeded(&self) -> bool {
         // Acquire: pairs with the Release in `GateSet`; nothing else is read under it.
-        self.gate.load(gate::place::HEEDED, Ordering::Acquire) == self.came
+        self.gate.load(gate::place::HEEDED, Ordering::Acquire) == self.attachment
     }
 
     /// Units and bytes that the writer has dropped for this gate since its file was made.
@@ -116,7 +116,7 @@ impl Drop for GateHandle {
         if self.pid != std::process::id() {
             return;
         }
-        gate::detach(&self.gate, self.came);
+        gate::detach_reader(&self.gate, self.attachment);
         // Not left to closing the file: a process that is being started by another thread of ours has a copy of the
         // descriptor for a moment, and would keep the lock.
         let _ = self.gate.file.unlock();

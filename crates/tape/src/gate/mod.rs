@@ -12,7 +12,7 @@
 //! reaches that number.
 //!
 //! The state of the reader decides:
-//! - It never attached, or has detached: the gate stops no writer, unless it is `required`.
+//! - It never attached, or has detached: the gate stops no writer, unless it is `holds_when_absent`.
 //! - It died: as above, as soon as the gate would stop the writer.
 //! - It is alive and does not move: the policy decides, wait or drop.
 //! - It attaches (again): the writer heeds it at the latest after `ahead_bytes` more ([`GateHandle::is_heeded`]).
@@ -43,7 +43,7 @@ pub struct Gate {
     pub policy: GatePolicy,
     /// Whether the gate holds the writer up also while the reader is not there, from where the reader was last
     /// (from the tape's end when the gate is made).
-    pub required: bool,
+    pub holds_when_absent: bool,
 }
 
 /// The action of a writer when a gate is closed.
@@ -67,9 +67,9 @@ pub struct GateDrops {
     /// Bytes of them.
     pub bytes: u64,
     /// Where the first of them would have stood.
-    pub first: Position,
+    pub first_position: Position,
     /// Where the last of them would have stood.
-    pub last: Position,
+    pub last_position: Position,
 }
 
 /// The present state of a gate.
@@ -82,7 +82,7 @@ pub struct GateStatus {
     /// Whether a live reader is attached.
     pub alive: bool,
     /// The drops at this gate.
-    pub dropped: GateDrops,
+    pub drops: GateDrops,
     /// How often the writer waited.
-    pub waits: u64,
+    pub wait_count: u64,
 }

@@ -19,7 +19,7 @@ use crate::read::pace::DeadlineWaiter;
 #[derive(Debug)]
 pub(crate) struct GateSet {
     /// The end may go up to here without another look.
-    limit: Position,
+    checked_limit: Position,
     gates: Vec<HeldGate>,
     /// The process of the writer; a child that was forked shares the files and must leave them.
     pid: u32,
@@ -30,7 +30,7 @@ struct HeldGate {
     gate: Gate,
     file: GateFile,
     /// The attachment that the writer last confirmed to its reader.
-    heeded: u64,
+    heeded_attachment: u64,
     /// The coming whose reader was found dead.
     dead: Option<u64>,
     /// A reader that attached before the tape was cut back, and the position of the cut: later frames are no longer on
@@ -51,7 +51,7 @@ impl GateSet {
             }
         }
         let folder = folder(paths);
-        tidy(paths, tape, |name| gates.iter().any(|gate| gate.reader == name))?;
+        remove_stale_gates(paths, tape, |name| gates.iter().any(|gate| gate.reader == name))?;
         let mut held_gates = Vec::new();
         for gate in gates {
             sys::make_dir(&folder).with_context("make", &folder)?;
@@ -64,26 +64,26 @@ impl GateSet {
                 }
             };
             let rewound = rewind(&file, end);
-            held_gates.push(HeldGate { gate: gate.clone(), file, heeded: 0, dead: None, rewound });
+            held_gates.push(HeldGate { gate: gate.clone(), file, heeded_attachment: 0, dead: None, rewound });
         }
         let limit = Position(if held_gates.is_empty() { u64::MAX } else { 0 });
-        Ok(Self { limit, gates: held_gates, pid: std::process::id() })
+        Ok(Self { checked_limit: limit, gates: held_gates, pid: std::process::id() })
     }
 
     /// Returns the position up to which a writer may go without looking at the gates.
-    pub fn limit(&self) -> Position {
-        self.limit
+    pub fn allowed_end(&self) -> Position {
+        self.checked_limit
     }
 
     /// Lets a writer at `end` append `bytes`, including `open` bytes that already wait in a batch. Fails if a gate
     /// forbids it.
     #[inline]
-    pub fn admit(&mut self, end: Position, bytes: u64, open: u64) -> Result<()> {
-        if end.plus(bytes) <= self.limit { Ok(()) } else { self.look(end, bytes, open) }
+    pub fn admit_append(&mut self, end: Position, bytes: u64, open: u64) -> Result<()> {
+        if end.plus(bytes) <= self.checked_limit { Ok(()) } else { self.check_gates(end, bytes, open) }
     }
 
     #[cold]
-    fn look(&mut self, end: Position, bytes: u64, open: u64) -> Result<()> {
+    fn check_gates(&mut self, end: Position, bytes: u64, open: u64) -> Result<()> {
         let mut patience: Option<DeadlineWaiter> = None;
         for round in 0u32.. {
             let mut limit = Position(u64::MAX);
@@ -107,7 +107,7 @@ impl GateSet {
                 limit = limit.min(gate_limit);
             }
             let Some((i, alive, timeout)) = closed else {
-                self.limit = limit;
+                self.checked_limit = limit;
                 return Ok(());
             };
             let closed_gate = &self.gates[i];
@@ -117,7 +117,7 @@ impl GateSet {
                 closed_gate.file.store(gate::place::WAITS, waits + 1, Ordering::Relaxed);
                 DeadlineWaiter::new(WaitStrategy::Balanced, timeout)
             });
-            if !patience.wait() {
+            if !patience.wait_once() {
                 let position = closed_gate.reader_state().1;
                 return Err(Error::Gated { reader: closed_gate.gate.reader.clone(), position, alive });
             }
@@ -128,8 +128,10 @@ impl GateSet {
     /// Removes the gate files that are no longer needed.
     pub fn close(&self, paths: &TapePaths, tape: TapeId) -> Result<()> {
         // A required reader's place outlives the writer; the others start afresh.
-        tidy(paths, tape, |name| {
-            self.gates.iter().any(|held_gate| held_gate.gate.required && held_gate.gate.reader == name)
+        remove_stale_gates(paths, tape, |name| {
+            self.gates
+                .iter()
+                .any(|held_gate| held_gate.gate.holds_when_absent && held_gate.gate.reader == name)
         })
     }
 
@@ -139,8 +141,8 @@ impl GateSet {
             reader: held_gate.gate.reader.clone(),
             position: held_gate.reader_state().1,
             alive: held_gate.file.is_alive(),
-            dropped: held_gate.file.dropped(),
-            waits: held_gate.file.load(gate::place::WAITS, Ordering::Relaxed),
+            drops: held_gate.file.dropped(),
+            wait_count: held_gate.file.load(gate::place::WAITS, Ordering::Relaxed),
         };
         self.gates.iter().map(standing).collect()
     }
@@ -178,21 +180,21 @@ impl HeldGate {
         // A look at the latest after as much as it may be ahead, to find a reader that has come.
         let unheld = Position(end.0.saturating_add(self.gate.ahead_bytes.max(bytes)));
         let is_here = came % 2 == 1 && self.dead != Some(came);
-        if !is_here && !self.gate.required {
+        if !is_here && !self.gate.holds_when_absent {
             return Ok(unheld);
         }
-        if is_here && self.heeded != came {
-            self.heeded = came;
+        if is_here && self.heeded_attachment != came {
+            self.heeded_attachment = came;
             // Release: pairs with the Acquire in `GateHandle::is_heeded`.
             self.file.store(gate::place::HEEDED, came, Ordering::Release);
         }
-        let limit = gate::limit(position, end, bytes, self.gate.ahead_bytes);
+        let limit = gate::writer_limit(position, end, bytes, self.gate.ahead_bytes);
         if end.plus(bytes) <= limit {
             return Ok(limit);
         }
         if is_here && probe && !self.file.is_alive() {
             self.dead = Some(came);
-            if !self.gate.required {
+            if !self.gate.holds_when_absent {
                 return Ok(unheld);
             }
         }
@@ -217,7 +219,7 @@ fn rewind(file: &GateFile, end: Position) -> Option<(u64, Position)> {
 }
 
 /// Removes the files of gates that are not to be kept and that no reader holds.
-fn tidy(paths: &TapePaths, tape: TapeId, keep: impl Fn(&str) -> bool) -> Result<()> {
+fn remove_stale_gates(paths: &TapePaths, tape: TapeId, keep: impl Fn(&str) -> bool) -> Result<()> {
     let folder = folder(paths);
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,

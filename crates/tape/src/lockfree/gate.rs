@@ -49,24 +49,24 @@ pub struct DropCounters {
     /// Bytes of them.
     pub bytes: u64,
     /// The first of them would have stood here.
-    pub first: Position,
+    pub first_position: Position,
     /// The last of them would have stood here.
-    pub last: Position,
+    pub last_position: Position,
 }
 
 /// Attaches the reader at `position` and returns the number of this attachment, which is odd.
-pub fn attach<const FLAW: u8>(memory: &impl SharedMemory, position: Position) -> u64 {
+pub fn attach_reader<const FLAW: u8>(memory: &impl SharedMemory, position: Position) -> u64 {
     // Relaxed: only the holder of the gate's lock writes these.
-    let came = (memory.load(place::CAME, Ordering::Relaxed) + 1) | 1;
+    let attachment = (memory.load(place::CAME, Ordering::Relaxed) + 1) | 1;
     memory.store(place::POSITION, position.0, Ordering::Relaxed);
     // Release: pairs with the Acquire in `reader_state`; the position belongs to this attachment.
     let order = if FLAW == flaw::RELAXED_POSITION { Ordering::Relaxed } else { Ordering::Release };
-    memory.store(place::CAME, came, order);
-    came
+    memory.store(place::CAME, attachment, order);
+    attachment
 }
 
 /// Detaches the reader that attached with number `came`.
-pub fn detach(memory: &impl SharedMemory, came: u64) {
+pub fn detach_reader(memory: &impl SharedMemory, came: u64) {
     // Release: pairs with the Acquire in `reader_state`.
     memory.store(place::CAME, came + 1, Ordering::Release);
 }
@@ -82,16 +82,16 @@ pub fn advance<const FLAW: u8>(memory: &impl SharedMemory, position: Position) {
 /// Returns the number of the reader's last attachment or detachment, and the reader's position.
 #[inline]
 pub fn reader_state(memory: &impl SharedMemory) -> (u64, Position) {
-    // Acquire: pairs with the Release in `attach` and `detach`.
-    let came = memory.load(place::CAME, Ordering::Acquire);
+    // Acquire: pairs with the Release in `attach_reader` and `detach_reader`.
+    let attachment = memory.load(place::CAME, Ordering::Acquire);
     // Acquire: pairs with the Release in `advance`.
-    (came, Position(memory.load(place::POSITION, Ordering::Acquire)))
+    (attachment, Position(memory.load(place::POSITION, Ordering::Acquire)))
 }
 
 /// Returns the limit for a writer at `end` that wants to write `bytes`. It is `ahead_bytes` beyond the reader's
 /// position; a reader without backlog also admits `bytes` beyond `end`.
 #[inline]
-pub fn limit(position: Position, end: Position, bytes: u64, ahead_bytes: u64) -> Position {
+pub fn writer_limit(position: Position, end: Position, bytes: u64, ahead_bytes: u64) -> Position {
     let limit = position.0.saturating_add(ahead_bytes);
     Position(if position >= end { limit.max(end.0.saturating_add(bytes)) } else { limit })
 }
@@ -103,8 +103,8 @@ pub fn drop_at<const FLAW: u8>(memory: &impl SharedMemory, end: Position, bytes:
     if count == 0 {
         memory.store(place::DROPPED_FIRST, end.0, Ordering::Relaxed);
     }
-    let before = memory.load(place::DROPPED_BYTES, Ordering::Relaxed);
-    memory.store(place::DROPPED_BYTES, before + bytes, Ordering::Relaxed);
+    let dropped_before = memory.load(place::DROPPED_BYTES, Ordering::Relaxed);
+    memory.store(place::DROPPED_BYTES, dropped_before + bytes, Ordering::Relaxed);
     memory.store(place::DROPPED_LAST, end.0, Ordering::Relaxed);
     // Release: pairs with the Acquire in `dropped`.
     let order = if FLAW == flaw::RELAXED_COUNT { Ordering::Relaxed } else { Ordering::Release };
@@ -117,5 +117,5 @@ pub fn dropped(memory: &impl SharedMemory) -> DropCounters {
     let count = memory.load(place::DROPS, Ordering::Acquire);
     let word = |offset| memory.load(offset, Ordering::Relaxed);
     let (bytes, first) = (word(place::DROPPED_BYTES), Position(word(place::DROPPED_FIRST)));
-    DropCounters { count, bytes, first, last: Position(word(place::DROPPED_LAST)) }
+    DropCounters { count, bytes, first_position: first, last_position: Position(word(place::DROPPED_LAST)) }
 }

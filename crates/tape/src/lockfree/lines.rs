@@ -58,7 +58,7 @@ fn classify(header: FrameHeader, position: Position, room: u64) -> HeaderWordSta
 /// Returns the state of the header word at offset `offset` of `size` bytes that begin at position `base`. If it is a
 /// frame, the whole frame may be read.
 #[inline]
-pub fn look<const FLAW: u8>(
+pub fn header_state<const FLAW: u8>(
     memory: &impl SharedMemory,
     base: Position,
     size: u64,
@@ -71,10 +71,10 @@ pub fn look<const FLAW: u8>(
 
 /// Walks committed frames from offset `at` of the memory that begins at position `base`. Stops at the first frame that
 /// begins beyond `limits` or that `visit` refuses, or at the end of the frames, and returns that offset. `visit` gets
-/// the header and the offsets of the frame and of its end. The result is that of [`look`] at each frame, without its
+/// the header and the offsets of the frame and of its end. The result is that of [`header_state`] at each frame, without its
 /// cost.
 #[inline(always)]
-pub fn walk<M: SharedMemory>(
+pub fn walk_frames<M: SharedMemory>(
     memory: &M,
     base: Position,
     mut at: u64,
@@ -86,12 +86,15 @@ pub fn walk<M: SharedMemory>(
         // Acquire: pairs with the Release in `commit` and `copy_in`.
         let header = FrameHeader(memory.load(at, Ordering::Acquire));
         let lines = header.lines();
-        let end = at + u64::from(lines) * LINE as u64;
-        let is_frame = header.stamp() == stamp && lines > 0 && end <= limits.end && header.kind() > KIND_PAD;
-        if !is_frame || !visit(header, at, end) {
+        let frame_end = at + u64::from(lines) * LINE as u64;
+        let is_frame = header.stamp() == stamp
+            && lines > 0
+            && frame_end <= limits.memory_bytes
+            && header.kind() > KIND_PAD;
+        if !is_frame || !visit(header, at, frame_end) {
             break;
         }
-        at = end;
+        at = frame_end;
         // The stamp of the next place, see `Position::stamp`: 31 bits that go round, and the mark.
         stamp = stamp.wrapping_add(u32::from(lines)) | COMMITTED;
     }
@@ -101,26 +104,26 @@ pub fn walk<M: SharedMemory>(
 /// The mark that every stamp has.
 const COMMITTED: u32 = Position(0).stamp();
 
-/// The limits of a [`walk`].
+/// The limits of a [`walk_frames`].
 #[derive(Clone, Copy, Debug)]
 pub struct WalkLimits {
     /// No frame that begins here or after it is visited.
     pub begin_before: u64,
     /// Bytes of the memory.
-    pub end: u64,
+    pub memory_bytes: u64,
 }
 
 /// Publishes everything written from offset `offset` on by storing its header word.
 #[inline]
 pub fn commit<const FLAW: u8>(memory: &impl SharedMemory, base: Position, offset: u64, header: FrameHeader) {
-    // Release: pairs with the Acquire in `look`.
+    // Release: pairs with the Acquire in `header_state`.
     let order = if FLAW == flaw::RELAXED_COMMIT { Ordering::Relaxed } else { Ordering::Release };
     memory.store(offset, header.with_stamp(base.plus(offset)).0, order);
 }
 
 /// Writes a header word that is reached only through an earlier one, which is committed later.
 #[inline]
-pub fn stamp(memory: &impl SharedMemory, base: Position, offset: u64, header: FrameHeader) {
+pub fn stamp_header(memory: &impl SharedMemory, base: Position, offset: u64, header: FrameHeader) {
     // Relaxed: not reachable before the first header of its claim, which `commit` releases.
     memory.store(offset, header.with_stamp(base.plus(offset)).0, Ordering::Relaxed);
 }
@@ -147,7 +150,7 @@ pub unsafe fn write_frames<const FLAW: u8>(
         // not stored yet (`hold`), or before one that `commit` stores later.
         unsafe { memory.fill(frame_offset + 8, &frames[offset + 8..offset + length]) };
         if FLAW == flaw::FIRST_WORD_FIRST || !(hold && offset == 0) {
-            stamp(memory, base, frame_offset, header);
+            stamp_header(memory, base, frame_offset, header);
         }
         offset += length;
     }
@@ -162,7 +165,7 @@ pub unsafe fn write_frames<const FLAW: u8>(
 pub unsafe fn copy_in<const FLAW: u8>(memory: &impl SharedMemory, offset: u64, bytes: &[u8]) {
     // SAFETY: the range is the caller's alone, and nothing in it is reachable before its first word.
     unsafe { memory.fill(offset + 8, &bytes[8..]) };
-    // Release: pairs with the Acquire in `look`.
+    // Release: pairs with the Acquire in `header_state`.
     let order = if FLAW == flaw::RELAXED_COMMIT { Ordering::Relaxed } else { Ordering::Release };
     memory.store(offset, FrameHeader::read(bytes).0, order);
 }

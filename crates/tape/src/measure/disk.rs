@@ -35,14 +35,14 @@ fn write(dir: &Path, retain: u64, time: Duration, direct: bool) -> std::io::Resu
     let block = vec![0x5a; WRITE_BYTES as usize + PAGE_BYTES];
     let block = &block[block.as_ptr().align_offset(PAGE_BYTES)..][..WRITE_BYTES as usize];
     let keep = (retain / FILE_BYTES).max(1);
-    let mut written = 0;
+    let mut written_bytes = 0;
     let since = Instant::now();
     for n in 0u64.. {
-        let file = make(&dir.join(n.to_string()), direct)?;
+        let file = make_segment(&dir.join(n.to_string()), direct)?;
         for offset in (0..FILE_BYTES).step_by(WRITE_BYTES as usize) {
             file.write_all_at(block, offset)?;
-            written += WRITE_BYTES;
-            if written % FLUSH_BYTES == 0 {
+            written_bytes += WRITE_BYTES;
+            if written_bytes % FLUSH_BYTES == 0 {
                 file.sync_data()?;
             }
         }
@@ -53,11 +53,11 @@ fn write(dir: &Path, retain: u64, time: Duration, direct: bool) -> std::io::Resu
             break;
         }
     }
-    Ok(written as f64 / 1e6 / since.elapsed().as_secs_f64())
+    Ok(written_bytes as f64 / 1e6 / since.elapsed().as_secs_f64())
 }
 
 /// Makes a file with reserved blocks, as a segment has them.
-fn make(path: &Path, direct: bool) -> std::io::Result<File> {
+fn make_segment(path: &Path, direct: bool) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     if direct {

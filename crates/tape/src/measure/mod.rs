@@ -18,8 +18,8 @@ pub fn set_pinning(on: bool) {
 
 /// Returns the value at `share` (0 to 1) of an ascending list; zero for an empty list.
 pub fn percentile(ascending: &[u64], share: f64) -> u64 {
-    let last = ascending.len().saturating_sub(1);
-    ascending.get(((last as f64) * share) as usize).copied().unwrap_or(0)
+    let last_index = ascending.len().saturating_sub(1);
+    ascending.get(((last_index as f64) * share) as usize).copied().unwrap_or(0)
 }
 
 static PINNING: AtomicBool = AtomicBool::new(true);

@@ -25,15 +25,15 @@ impl Default for ReadOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedPart {
     /// In which file the damage is.
-    pub path: PathBuf,
+    pub file_path: PathBuf,
     /// At which byte of it.
     pub offset: u64,
     /// The damage, in words.
     pub reason: String,
     /// Nothing from here on was given.
-    pub from: Position,
+    pub from_position: Position,
     /// The position where reading resumed; the known end of the tape if nothing can be read after the damage.
-    pub to: Position,
+    pub to_position: Position,
     /// Events (non-META frames) in between, where the next segment says how many precede it.
     pub events: Option<u64>,
 }
@@ -59,33 +59,33 @@ pub struct UnverifiedBytes {
     /// Bytes of tape that were given without a check.
     pub bytes: u64,
     /// Where the first of them are.
-    pub from: Option<Position>,
+    pub first_position: Option<Position>,
     /// The first file that is missing or short, and why it could not be used.
-    pub first: Option<(PathBuf, String)>,
+    pub first_file: Option<(PathBuf, String)>,
 }
 
 impl UnverifiedBytes {
     /// Returns whether no byte lacks a checksum that it should have.
     pub fn is_empty(&self) -> bool {
-        self.first.is_none()
+        self.first_file.is_none()
     }
 
-    pub(crate) fn add(&mut self, file: &Path, reason: &str, from: Position, to: Position) {
+    pub(crate) fn add_bytes(&mut self, file: &Path, reason: &str, from: Position, to: Position) {
         self.note_missing_sum(file, reason);
-        self.from = self.from.or(Some(from));
+        self.first_position = self.first_position.or(Some(from));
         self.bytes += to.0.saturating_sub(from.0);
     }
 
     /// Notes that a required file is missing or damaged.
     pub(crate) fn note_missing_sum(&mut self, file: &Path, reason: &str) {
-        self.first.get_or_insert_with(|| (file.into(), reason.to_owned()));
+        self.first_file.get_or_insert_with(|| (file.into(), reason.to_owned()));
     }
 
     /// Adds the counts of another reader of the same tape.
-    pub fn merge(&mut self, unverified: &UnverifiedBytes) {
+    pub fn add_counts(&mut self, unverified: &UnverifiedBytes) {
         self.bytes += unverified.bytes;
-        self.from = self.from.or(unverified.from);
-        self.first = self.first.take().or_else(|| unverified.first.clone());
+        self.first_position = self.first_position.or(unverified.first_position);
+        self.first_file = self.first_file.take().or_else(|| unverified.first_file.clone());
     }
 }
 
@@ -96,5 +96,5 @@ pub(crate) struct DamageStop {
     /// Events before it, where that is known.
     pub ordinal: Option<u64>,
     /// Bytes after it that are counted.
-    pub counted: u64,
+    pub counted_bytes: u64,
 }

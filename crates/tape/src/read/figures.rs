@@ -31,5 +31,5 @@ pub struct RewindTotals {
     /// Bytes of tape that it had read and that were cut.
     pub bytes: u64,
     /// The last time.
-    pub last: Option<ReaderRewind>,
+    pub last_rewind: Option<ReaderRewind>,
 }

@@ -22,27 +22,27 @@ use crate::error::{Error, Result};
 pub struct LostDefinitions {
     paths: TapePaths,
     /// The reader passes over damage, so there may be damage between two frames.
-    skip: bool,
+    skips_damage: bool,
     log: Option<DefinitionReader>,
     /// The log was read as far as it can be.
     is_exhausted: bool,
     /// The record that was read and is not due yet.
     pending_record: Option<(Position, Vec<u8>)>,
     /// Where the next frame is if nothing is between.
-    next: u64,
+    next_position: u64,
 }
 
 impl LostDefinitions {
     /// Makes a reader of the lost definitions of the tape in `dir`; `skip_damage` passes over damage in the log.
     pub fn new(dir: &Path, skip_damage: bool) -> Self {
-        let paths = TapePaths { dir: dir.into() };
+        let paths = TapePaths { tape_dir: dir.into() };
         Self {
             paths,
-            skip: skip_damage,
+            skips_damage: skip_damage,
             log: None,
             is_exhausted: false,
             pending_record: None,
-            next: u64::MAX,
+            next_position: u64::MAX,
         }
     }
 
@@ -56,21 +56,21 @@ impl LostDefinitions {
         position: Position,
         add_definition: impl FnMut(Position, &[u8]) -> std::result::Result<(), W>,
     ) -> Result<()> {
-        self.next = position.0;
-        self.between(Position(0), position, add_definition)
+        self.next_position = position.0;
+        self.check_between(Position(0), position, add_definition)
     }
 
     /// Reads all names and sources from the dictionary log of the tape in `dir`, as far as the log can be read.
     pub fn names(dir: &Path) -> DefinitionTable {
-        let mut names = DefinitionTable::default();
-        names.set_lenient(true);
+        let mut definitions = DefinitionTable::default();
+        definitions.set_lenient(true);
         let mut log = Self::new(dir, true);
         // Nothing is an error where damage is passed over.
-        _ = log.learn_before(Position(u64::MAX), |_, frame| names.admit_frame(frame).map(drop));
-        names
+        _ = log.learn_before(Position(u64::MAX), |_, frame| definitions.admit_frame(frame).map(drop));
+        definitions
     }
 
-    fn between<W: Display>(
+    fn check_between<W: Display>(
         &mut self,
         from: Position,
         position: Position,
@@ -78,9 +78,9 @@ impl LostDefinitions {
     ) -> Result<()> {
         while position.0 > 0 && !self.is_exhausted {
             if self.pending_record.is_none() {
-                match self.read() {
+                match self.next_definition() {
                     Ok(record) => self.pending_record = record,
-                    Err(_) if self.skip => self.is_exhausted = true,
+                    Err(_) if self.skips_damage => self.is_exhausted = true,
                     Err(e) => return Err(e),
                 }
             }
@@ -91,7 +91,7 @@ impl LostDefinitions {
             };
             if record_position >= from
                 && let Err(reason) = add_definition(record_position, &frame)
-                && !self.skip
+                && !self.skips_damage
             {
                 return Err(Error::damage(
                     &self.paths.definitions(),
@@ -115,14 +115,14 @@ impl LostDefinitions {
         bytes: &[u8],
         add_definition: impl FnMut(Position, &[u8]) -> std::result::Result<(), W>,
     ) -> Result<()> {
-        if self.skip && self.next != position.0 {
-            self.between(Position(self.next), position, add_definition)?;
+        if self.skips_damage && self.next_position != position.0 {
+            self.check_between(Position(self.next_position), position, add_definition)?;
         }
-        self.next = position.0 + bytes.len() as u64;
+        self.next_position = position.0 + bytes.len() as u64;
         Ok(())
     }
 
-    fn read(&mut self) -> Result<Option<(Position, Vec<u8>)>> {
+    fn next_definition(&mut self) -> Result<Option<(Position, Vec<u8>)>> {
         let log = match &mut self.log {
             Some(log) => log,
             None => {
@@ -131,7 +131,7 @@ impl LostDefinitions {
                     let message = "the dictionary log is missing, which has the names of what was removed";
                     return Err(Error::damage(&path, 0, message));
                 }
-                self.log.insert(DefinitionReader::open(&self.paths.dir)?)
+                self.log.insert(DefinitionReader::open(&self.paths.tape_dir)?)
             }
         };
         Ok(log.next()?.map(|(position, frame)| (position, frame.to_vec())))

@@ -21,7 +21,7 @@ pub(crate) struct ReadPacer {
     /// Ordinal at the last wait.
     last_ordinal: u64,
     /// Waits since the last trial.
-    waits: u32,
+    wait_count: u32,
 }
 
 impl ReadPacer {
@@ -30,13 +30,13 @@ impl ReadPacer {
     pub fn pause(&mut self, ordinal: u64) -> u64 {
         let run = ordinal.wrapping_sub(self.last_ordinal);
         self.last_ordinal = ordinal;
-        self.waits += 1;
+        self.wait_count += 1;
         self.hints = match self.hints {
-            0 if run > RUN || self.waits >= TRIAL => FIRST,
+            0 if run > RUN || self.wait_count >= TRIAL => FIRST,
             hints if run > RUN => (hints * 2).min(MOST),
             _ => return self.clear_hints(),
         };
-        self.waits = 0;
+        self.wait_count = 0;
         // No longer than about what the run took: it must not double what a message has waited for already.
         self.hints.min(FIRST.max(run))
     }
@@ -63,25 +63,25 @@ const MOST: u64 = 128;
 pub(crate) struct DeadlineWaiter {
     waiter: Waiter,
     timeout: Duration,
-    since: Option<Instant>,
-    rounds: u32,
+    waiting_since: Option<Instant>,
+    wait_rounds: u32,
 }
 
 impl DeadlineWaiter {
     pub fn new(wait: WaitStrategy, timeout: Duration) -> Self {
-        Self { waiter: Waiter::new(wait), timeout, since: None, rounds: 0 }
+        Self { waiter: Waiter::new(wait), timeout, waiting_since: None, wait_rounds: 0 }
     }
 
     /// Waits a little; false when time is up.
     #[inline]
-    pub fn wait(&mut self) -> bool {
+    pub fn wait_once(&mut self) -> bool {
         self.waiter.wait();
-        self.rounds = self.rounds.wrapping_add(1);
+        self.wait_rounds = self.wait_rounds.wrapping_add(1);
         // Asking for the time takes longer than a spin.
-        if !self.rounds.is_multiple_of(64) && self.waiter.parks() == 0 {
+        if !self.wait_rounds.is_multiple_of(64) && self.waiter.parks() == 0 {
             return true;
         }
-        self.since.get_or_insert_with(Instant::now).elapsed() < self.timeout
+        self.waiting_since.get_or_insert_with(Instant::now).elapsed() < self.timeout
     }
 
     /// Returns how often the waiter has slept.

@@ -68,7 +68,7 @@ pub struct FrameSlice<'a> {
     /// The frames.
     pub bytes: &'a [u8],
     /// The whole frame matches its checksums. False if it is not durable yet, or was read without checks.
-    pub checked: bool,
+    pub is_checked: bool,
 }
 
 /// A reader of a tape, in the writer's process or in another; it never slows the writer.
@@ -76,13 +76,13 @@ pub struct FrameSlice<'a> {
 /// The reader compares durable bytes with their checksums before it returns them ([`ReadOptions::verify`]).
 #[derive(Debug)]
 pub struct Reader {
-    pub(crate) live: SegmentLocator,
+    pub(crate) segment_locator: SegmentLocator,
     pub(crate) segment: Option<MappedSegment>,
     pub(crate) lookup_segment: Option<MappedSegment>,
     /// Data offset in `segment`.
     pub(crate) offset: u64,
     /// Data offset in `segment` up to which frames may be given out without a question.
-    pub(crate) limit: u64,
+    pub(crate) limit_offset: u64,
     pub(crate) position: Position,
     /// Non-META frames before `position`.
     pub(crate) ordinal: u64,
@@ -93,24 +93,24 @@ pub struct Reader {
     pub(crate) checks: SpanVerifier,
     pub(crate) lookup_checks: SpanVerifier,
     /// Damage is passed over.
-    pub(crate) skip: bool,
+    pub(crate) skips_damage: bool,
     pub(crate) damaged: DamagedParts,
     /// Damage after which there is nothing to be read yet.
-    pub(crate) stop: Option<DamageStop>,
-    pub(crate) idle: u32,
+    pub(crate) damage_stop: Option<DamageStop>,
+    pub(crate) idle_polls: u32,
     durability: Option<DurabilityHandle>,
     /// The page that announces the tape's end and the segments that retention is about to remove.
     pub(crate) page: Option<StatePage>,
     /// End and ordinal of a tape that is closed.
-    pub(crate) ended: Option<(Position, u64)>,
-    pub(crate) skipped: RetentionLoss,
+    pub(crate) closed_end: Option<(Position, u64)>,
+    pub(crate) retention_loss: RetentionLoss,
     /// The epoch that the tape had before the reader looked for the segment; `None` before the first segment.
     pub(crate) epoch: Option<u64>,
-    pub(crate) rewinds: RewindTotals,
-    /// The last of `rewinds` has not been given.
+    pub(crate) rewind_totals: RewindTotals,
+    /// The last of `rewind_totals` has not been given.
     pub(crate) is_rewound: bool,
-    index: IndexCursor,
-    pace: ReadPacer,
+    index_cursor: IndexCursor,
+    read_pacer: ReadPacer,
 }
 
 impl Reader {
@@ -131,20 +131,21 @@ impl Reader {
         let mut reader = Self::unpositioned(SegmentLocator::open(dir)?).with_options(options);
         match start {
             StartPosition::Oldest => {
-                let first = reader.live.indices()?.first().copied().unwrap_or(0);
-                reader.ordinal_known = first == 0 && reader.live.oldest()? == Position(0);
-                match reader.begin_at(first) {
+                let oldest_index = reader.segment_locator.indices()?.first().copied().unwrap_or(0);
+                reader.ordinal_known =
+                    oldest_index == 0 && reader.segment_locator.oldest_position()? == Position(0);
+                match reader.begin_at(oldest_index) {
                     Ok(_) => reader.ordinal_known = true,
                     Err(e) => reader.pass_over(e)?,
                 }
             }
             StartPosition::End => {
-                let durable =
-                    load_durable(&reader.live.paths).map_or(Position(0), |durable| durable.position);
-                let first = reader.live.indices()?.first().copied().unwrap_or(0);
-                let known_end = durable.max(StatePage::peek(&reader.live.paths)?);
-                let search_start =
-                    known_end.max(Position(first.saturating_mul(reader.live.meta.segment_bytes)));
+                let durable = load_durable(&reader.segment_locator.paths)
+                    .map_or(Position(0), |durable| durable.position);
+                let oldest_index = reader.segment_locator.indices()?.first().copied().unwrap_or(0);
+                let known_end = durable.max(StatePage::peek(&reader.segment_locator.paths)?);
+                let search_start = known_end
+                    .max(Position(oldest_index.saturating_mul(reader.segment_locator.meta.segment_bytes)));
                 if let Err(e) = reader.walk_to_segment_of(search_start) {
                     reader.pass_over(e)?;
                 }
@@ -162,7 +163,7 @@ impl Reader {
         (reader.position, reader.ordinal) = (position, ordinal.unwrap_or(0));
         reader.skip_to_oldest()?;
         if ordinal.is_none() {
-            reader.skipped.events = 0;
+            reader.retention_loss.events = 0;
         }
         Ok(reader)
     }
@@ -170,37 +171,37 @@ impl Reader {
     pub(crate) fn unpositioned(live: SegmentLocator) -> Self {
         let span = live.meta.span();
         Self {
-            live,
+            segment_locator: live,
             segment: None,
             lookup_segment: None,
             offset: 0,
-            limit: 0,
+            limit_offset: 0,
             position: Position(0),
             ordinal: 0,
             ordinal_known: true,
             durable: Position(0),
             checks: SpanVerifier::new(span, true),
             lookup_checks: SpanVerifier::new(span, true),
-            skip: false,
+            skips_damage: false,
             damaged: DamagedParts::default(),
-            stop: None,
-            idle: 0,
-            pace: ReadPacer::default(),
+            damage_stop: None,
+            idle_polls: 0,
+            read_pacer: ReadPacer::default(),
             durability: None,
             page: None,
-            ended: None,
-            skipped: RetentionLoss::default(),
+            closed_end: None,
+            retention_loss: RetentionLoss::default(),
             epoch: None,
-            rewinds: RewindTotals::default(),
+            rewind_totals: RewindTotals::default(),
             is_rewound: false,
-            index: IndexCursor::default(),
+            index_cursor: IndexCursor::default(),
         }
     }
 
     /// Applies the options to the reader.
     pub(crate) fn with_options(mut self, options: ReadOptions) -> Self {
-        (self.checks.on, self.lookup_checks.on) = (options.verify, options.verify);
-        self.skip = options.skip_damage;
+        (self.checks.is_enabled, self.lookup_checks.is_enabled) = (options.verify, options.verify);
+        self.skips_damage = options.skip_damage;
         self
     }
 
@@ -216,7 +217,7 @@ impl Reader {
         let segment = self.segment.as_ref().expect("a segment after a frame");
         // SAFETY: `advance` saw the frame committed at `offset`, with its length inside the segment.
         let bytes = unsafe { segment.bytes(offset, header.len_bytes()) };
-        Ok(Some(Frame { position: segment.base.plus(offset), header, bytes }))
+        Ok(Some(Frame { position: segment.base_position.plus(offset), header, bytes }))
     }
 
     /// Returns the next frame with the number of non-META frames before it: the ordinal of an event.
@@ -231,7 +232,7 @@ impl Reader {
         let segment = self.segment.as_ref().expect("a segment after a frame");
         // SAFETY: as in `next`.
         let bytes = unsafe { segment.bytes(offset, header.len_bytes()) };
-        Ok(Some((ordinal, Frame { position: segment.base.plus(offset), header, bytes })))
+        Ok(Some((ordinal, Frame { position: segment.base_position.plus(offset), header, bytes })))
     }
 
     /// Returns adjacent committed frames, up to about `bytes_max` bytes but at least one frame. Returns `None` if no
@@ -244,18 +245,25 @@ impl Reader {
         let ordinal = self.ordinal - u64::from(!header.is_meta());
         let mut length = header.len_bytes();
         let segment = self.segment.as_ref().expect("a segment after a frame");
-        while length < bytes_max && self.offset < self.limit {
-            let HeaderWordState::Frame(header) = segment.look_within(self.offset, self.limit) else { break };
+        while length < bytes_max && self.offset < self.limit_offset {
+            let HeaderWordState::Frame(header) = segment.look_within(self.offset, self.limit_offset) else {
+                break;
+            };
             segment.prefetch(self.offset + header.len_bytes() as u64);
             self.offset += header.len_bytes() as u64;
             self.ordinal += u64::from(!header.is_meta());
             length += header.len_bytes();
         }
-        self.position = segment.base.plus(self.offset);
+        self.position = segment.base_position.plus(self.offset);
         // SAFETY: `advance` and `look` saw every frame of the range committed.
         let bytes = unsafe { segment.bytes(from, length) };
-        let checked = self.checks.is_checked(segment.base.plus(from), self.position);
-        Ok(Some(FrameSlice { position: segment.base.plus(from), ordinal, bytes, checked }))
+        let checked = self.checks.is_checked(segment.base_position.plus(from), self.position);
+        Ok(Some(FrameSlice {
+            position: segment.base_position.plus(from),
+            ordinal,
+            bytes,
+            is_checked: checked,
+        }))
     }
 
     /// Waits until a frame is there: spins, yields, then parks for at most 50 µs at a time. False when
@@ -273,24 +281,24 @@ impl Reader {
     /// Fails as [`Reader::next`] does.
     pub fn wait_as(&mut self, wait: WaitStrategy, timeout: Duration) -> Result<bool> {
         // Before the next look: what would be found now lies at the writer's heels.
-        if self.idle > 0 && wait != WaitStrategy::Spin {
-            (0..self.pace.pause(self.ordinal)).for_each(|_| std::hint::spin_loop());
+        if self.idle_polls > 0 && wait != WaitStrategy::Spin {
+            (0..self.read_pacer.pause(self.ordinal)).for_each(|_| std::hint::spin_loop());
         }
-        if self.ready()? {
+        if self.frame_is_ready()? {
             return Ok(true);
         }
         self.look_for_page()?;
         let mut patience = DeadlineWaiter::new(wait, timeout);
         loop {
-            if self.ready()? {
+            if self.frame_is_ready()? {
                 return Ok(true);
             }
-            if !patience.wait() {
+            if !patience.wait_once() {
                 return Ok(false);
             }
             // A sleeping reader looks rarely: the next look is the one that asks whether the segment has moved.
             if patience.parks() % PARKS_LOOK == PARKS_LOOK - 1 {
-                self.idle |= IDLE_LOOK - 1;
+                self.idle_polls |= IDLE_LOOK - 1;
             }
         }
     }
@@ -329,21 +337,21 @@ impl Reader {
     /// Fails as [`DurabilityHandle::open`] does.
     pub fn durability(&mut self) -> Result<&mut DurabilityHandle> {
         if self.durability.is_none() {
-            self.durability = Some(DurabilityHandle::open(&self.live.paths.dir)?);
+            self.durability = Some(DurabilityHandle::open(&self.segment_locator.paths.tape_dir)?);
         }
         Ok(self.durability.as_mut().expect("made above"))
     }
 
     /// Returns the identity of the tape.
     pub fn id(&self) -> TapeId {
-        self.live.meta.id
+        self.segment_locator.meta.id
     }
 
     /// Returns whether a frame can be read.
-    fn ready(&mut self) -> Result<bool> {
+    fn frame_is_ready(&mut self) -> Result<bool> {
         let frame = self.advance()?;
         if let Some((offset, header)) = frame {
-            let base = self.segment.as_ref().expect("a segment after a frame").base;
+            let base = self.segment.as_ref().expect("a segment after a frame").base_position;
             // Step back onto the frame; a pad before it stays behind us.
             (self.position, self.offset) = (base.plus(offset), offset);
             self.ordinal -= u64::from(!header.is_meta());
@@ -355,24 +363,24 @@ impl Reader {
     #[inline(always)] // a waiting thread loops here: the time to notice a frame is in every round trip
     pub(crate) fn advance(&mut self) -> Result<Option<(u64, FrameHeader)>> {
         if let Some(segment) = &self.segment
-            && self.offset < self.limit
+            && self.offset < self.limit_offset
         {
-            match segment.look_within(self.offset, self.limit) {
+            match segment.look_within(self.offset, self.limit_offset) {
                 HeaderWordState::Frame(header) => {
                     let (offset, length) = (self.offset, header.len_bytes() as u64);
                     segment.prefetch(offset + length);
                     self.offset += length;
                     self.position = self.position.plus(length);
                     self.ordinal += u64::from(!header.is_meta());
-                    self.idle = 0;
+                    self.idle_polls = 0;
                     return Ok(Some((offset, header)));
                 }
                 HeaderWordState::Nothing => {
                     // The second line of the frame to come, so that it comes over together with the first: measured
                     // 180 ns instead of 230 for a round trip of two lines each.
                     segment.prefetch(self.offset + LINE as u64);
-                    self.idle = self.idle.wrapping_add(1);
-                    if !self.idle.is_multiple_of(IDLE_LOOK) && self.position >= self.durable {
+                    self.idle_polls = self.idle_polls.wrapping_add(1);
+                    if !self.idle_polls.is_multiple_of(IDLE_LOOK) && self.position >= self.durable {
                         return Ok(None);
                     }
                 }
@@ -403,21 +411,25 @@ impl Reader {
     fn try_advance(&mut self) -> Result<Option<(u64, FrameHeader)>> {
         loop {
             let Some(segment) = &self.segment else {
-                if !(if self.stop.is_some() { self.look_again()? } else { self.enter()? }) {
+                if !(if self.damage_stop.is_some() { self.look_again()? } else { self.enter_segment()? }) {
                     return Ok(None);
                 }
                 continue;
             };
-            if self.offset == segment.size {
-                self.leave();
+            if self.offset == segment.data_bytes {
+                self.leave_segment();
                 continue;
             }
-            let scope = SpanCheckContext { live: &self.live, page: self.page.as_ref(), segment };
+            let scope = SpanCheckContext {
+                segment_locator: &self.segment_locator,
+                page: self.page.as_ref(),
+                segment,
+            };
             // Before the look: everything durable by then must be there.
-            self.durable = self.checks.durable(&self.live, self.page.as_ref())?;
-            let word_state = segment.look(self.offset);
+            self.durable = self.checks.durable(&self.segment_locator, self.page.as_ref())?;
+            let word_state = segment.header_state(self.offset);
             let need = match word_state {
-                HeaderWordState::Frame(header) if self.offset < self.limit => {
+                HeaderWordState::Frame(header) if self.offset < self.limit_offset => {
                     self.offset + header.len_bytes() as u64
                 }
                 // A sum that does not match says more than a header that cannot be.
@@ -426,8 +438,8 @@ impl Reader {
                 }
                 HeaderWordState::Nothing => 0,
             };
-            if need > self.limit {
-                self.limit = self.checks.extend(&scope, self.offset, self.limit, need)?;
+            if need > self.limit_offset {
+                self.limit_offset = self.checks.check_up_to(&scope, self.offset, self.limit_offset, need)?;
                 continue;
             }
             match word_state {
@@ -447,7 +459,7 @@ impl Reader {
                         return Err(Error::damage(&segment.path, HEADER_PAGE + self.offset, reason));
                     }
                 }
-                HeaderWordState::Pad => self.leave(),
+                HeaderWordState::Pad => self.leave_segment(),
                 HeaderWordState::Damage(header) => {
                     return Err(Error::damage(
                         &segment.path,
@@ -464,22 +476,22 @@ impl Reader {
         for _ in 0..HOLE_LOOKS {
             std::thread::sleep(Duration::from_millis(1));
             let segment = self.segment.as_ref().expect("looked at");
-            if segment.look(self.offset) != HeaderWordState::Nothing || self.has_moved()? {
+            if segment.header_state(self.offset) != HeaderWordState::Nothing || self.has_moved()? {
                 return Ok(true);
             }
         }
         // The segment may be one that a writer began again elsewhere, and that was removed since.
         let segment = self.segment.as_ref().expect("looked at");
         if !segment.is_linked() {
-            self.live.explain_missing(segment.index)?;
+            self.segment_locator.explain_missing(segment.segment_index)?;
         }
         Ok(false)
     }
 
     /// Looks for a segment after damage at the end. Asks the file system, but not at every call.
     fn look_again(&mut self) -> Result<bool> {
-        self.idle = self.idle.wrapping_add(1);
-        if self.idle > 64 && !self.idle.is_multiple_of(64) {
+        self.idle_polls = self.idle_polls.wrapping_add(1);
+        if self.idle_polls > 64 && !self.idle_polls.is_multiple_of(64) {
             return Ok(false);
         }
         self.look_for_page()?;
@@ -487,20 +499,20 @@ impl Reader {
     }
 
     /// Continues in another mapping of the segment, at the same offset.
-    fn exchange(&mut self, segment: MappedSegment) {
+    fn replace_mapping(&mut self, segment: MappedSegment) {
         self.segment = Some(segment);
-        self.limit = self.offset;
-        self.checks.begin();
+        self.limit_offset = self.offset;
+        self.checks.begin_segment();
     }
 
     /// Goes to the start of the next segment.
     #[cold]
-    fn leave(&mut self) {
+    fn leave_segment(&mut self) {
         let segment = self.segment.take().expect("a segment to leave");
-        self.position = segment.end();
-        self.live.return_segment(segment);
-        (self.offset, self.limit) = (0, 0);
-        self.idle = 0;
+        self.position = segment.end_position();
+        self.segment_locator.return_segment(segment);
+        (self.offset, self.limit_offset) = (0, 0);
+        self.idle_polls = 0;
     }
 
     /// Returns whether the segment now has another file, or the tape another writer.
@@ -508,40 +520,40 @@ impl Reader {
     fn has_moved(&mut self) -> Result<bool> {
         let is_new = self.has_new_epoch()?;
         let segment = self.segment.as_ref().expect("a segment that may have moved");
-        let moved = is_new || self.live.remap_moved(segment)?.is_some();
-        if moved {
-            self.idle = 0;
+        let has_moved = is_new || self.segment_locator.remap_moved(segment)?.is_some();
+        if has_moved {
+            self.idle_polls = 0;
         }
-        Ok(moved)
+        Ok(has_moved)
     }
 
     /// Sets the position. The reader finds its segment when it next looks at the tape.
     pub(crate) fn set_position(&mut self, position: Position) {
         if let Some(segment) = self.segment.take() {
-            self.live.return_segment(segment);
+            self.segment_locator.return_segment(segment);
         }
-        (self.position, self.offset, self.limit, self.idle) = (position, 0, 0, 0);
-        self.stop = None;
+        (self.position, self.offset, self.limit_offset, self.idle_polls) = (position, 0, 0, 0);
+        self.damage_stop = None;
     }
 
     /// Opens the segment of `position`; false if it is not there yet.
     #[cold]
-    fn enter(&mut self) -> Result<bool> {
+    fn enter_segment(&mut self) -> Result<bool> {
         // Between segments a reader asks the file system; not at every spin.
-        self.idle = self.idle.wrapping_add(1);
-        if self.idle > 64 && !self.idle.is_multiple_of(64) {
+        self.idle_polls = self.idle_polls.wrapping_add(1);
+        if self.idle_polls > 64 && !self.idle_polls.is_multiple_of(64) {
             return Ok(false);
         }
         let (epoch, position) = (self.epoch, self.position);
         self.apply_cut(position)?;
-        let index = self.position.0 / self.live.meta.segment_bytes;
-        let opened_segment = self.find(index)?;
-        self.adopt(epoch, position)?;
+        let index = self.position.0 / self.segment_locator.meta.segment_bytes;
+        let opened_segment = self.find_segment(index)?;
+        self.adopt_epoch(epoch, position)?;
         match opened_segment {
             Some((mut segment, first_ordinal)) => {
-                self.offset = self.position.0 - segment.base.0;
+                self.offset = self.position.0 - segment.base_position.0;
                 let follows = first_ordinal == self.ordinal || !self.ordinal_known || self.offset > 0;
-                if !follows && segment.look(0) != HeaderWordState::Nothing {
+                if !follows && segment.header_state(0) != HeaderWordState::Nothing {
                     let reason = format!(
                         "{} events come before this segment, and it says {first_ordinal}: it is of another tape, or one before \
                          it is",
@@ -551,17 +563,17 @@ impl Reader {
                 }
                 let origin = segment.filler_bytes();
                 if self.offset < origin {
-                    (self.offset, self.position) = (origin, segment.base.plus(origin));
+                    (self.offset, self.position) = (origin, segment.base_position.plus(origin));
                 }
                 segment.enter_pages(self.offset);
-                self.exchange(segment);
-                self.idle = 0;
+                self.replace_mapping(segment);
+                self.idle_polls = 0;
                 self.look_for_page()?;
                 Ok(true)
             }
             None => {
-                self.live.explain_missing(index)?;
-                self.miss(index)?;
+                self.segment_locator.explain_missing(index)?;
+                self.check_missing(index)?;
                 Ok(false)
             }
         }
@@ -569,16 +581,16 @@ impl Reader {
 
     /// Fails if segment `index` is missing although the tape reaches into it. Another process has removed it, and a
     /// wait for it would never end.
-    fn miss(&mut self, index: u64) -> Result<()> {
+    fn check_missing(&mut self, index: u64) -> Result<()> {
         self.look_for_page()?;
-        let end = || match &self.page {
-            Some(page) => Ok(page.end().0),
-            None => Ok(load_durable(&self.live.paths)?.position),
+        let known_end = || match &self.page {
+            Some(page) => Ok(page.published_end().0),
+            None => Ok(load_durable(&self.segment_locator.paths)?.position),
         };
-        if !self.live.is_lost(index, end)? {
+        if !self.segment_locator.is_lost(index, known_end)? {
             return Ok(());
         }
-        let path = segment_path(&self.live.paths.segments(), index);
+        let path = segment_path(&self.segment_locator.paths.segments(), index);
         Err(Error::damage(&path, 0, "the segment is missing, the tape continues in it"))
     }
 }

@@ -51,27 +51,27 @@ const WAITS: u32 = 50;
 #[derive(Debug)]
 pub(crate) struct SpanVerifier {
     /// False: all frames are returned without checks.
-    pub on: bool,
+    pub is_enabled: bool,
     span: u64,
     /// The checksums in the segment's file when it was read; `None`: not read yet.
-    sums: Option<Vec<u8>>,
+    segment_sums: Option<Vec<u8>>,
     /// Sums of this segment were missing and did not come; true if that is to be reported.
     given_up: Option<bool>,
     /// Spans that match, a bit each.
     matching: Vec<u64>,
     /// Data offset up to which the span of the durable position matches.
-    part: u64,
+    durable_part_end: u64,
     /// The reach of the sums, if it was looked up for this segment.
     coverage: Option<ChecksumCoverage>,
     /// The segment is sealed; only durable segments are.
-    sealed: Option<bool>,
+    is_sealed: Option<bool>,
     /// The end of the last span that matches, and of the last span that was not compared.
-    checked: Position,
-    unchecked: Position,
+    checked_end: Position,
+    unchecked_end: Position,
     /// The tape has more than its durable position says, and the report has that.
     overrun: bool,
     /// Bytes that should have been compared and could not be.
-    pub unverified: UnverifiedBytes,
+    pub unverified_bytes: UnverifiedBytes,
 }
 
 /// How far the sums of a tape reach.
@@ -80,17 +80,17 @@ struct ChecksumCoverage {
     /// The durable position.
     durable: Position,
     /// The position in the file `durable`, and the sum of the bytes before it in its span.
-    open: Option<(Position, u32)>,
+    open_span_sum: Option<(Position, u32)>,
     /// A writer died, and the machine was not restarted since.
     abandoned: bool,
     /// No process has the tape open, and the last writer closed it: the checksums cover everything.
-    closed: bool,
+    is_closed: bool,
 }
 
 /// The tape's parts that a comparison uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpanCheckContext<'a> {
-    pub live: &'a SegmentLocator,
+    pub segment_locator: &'a SegmentLocator,
     pub page: Option<&'a StatePage>,
     pub segment: &'a MappedSegment,
 }
@@ -111,24 +111,25 @@ enum WriterPresence {
 impl SpanVerifier {
     pub fn new(span: u64, on: bool) -> Self {
         Self {
-            on,
+            is_enabled: on,
             span,
-            sums: None,
+            segment_sums: None,
             given_up: None,
             matching: Vec::new(),
-            part: 0,
+            durable_part_end: 0,
             coverage: None,
-            sealed: None,
-            checked: Position(0),
-            unchecked: Position(0),
+            is_sealed: None,
+            checked_end: Position(0),
+            unchecked_end: Position(0),
             overrun: false,
-            unverified: UnverifiedBytes::default(),
+            unverified_bytes: UnverifiedBytes::default(),
         }
     }
 
     /// Starts the checks over for another segment, or for another mapping of the same segment.
-    pub fn begin(&mut self) {
-        (self.sums, self.coverage, self.sealed, self.given_up, self.part) = (None, None, None, None, 0);
+    pub fn begin_segment(&mut self) {
+        (self.segment_sums, self.coverage, self.is_sealed, self.given_up, self.durable_part_end) =
+            (None, None, None, None, 0);
         self.matching.clear();
     }
 
@@ -138,26 +139,26 @@ impl SpanVerifier {
     /// # Errors
     /// Fails at damage, and if retention has just removed the segment.
     #[cold]
-    pub fn extend(
+    pub fn check_up_to(
         &mut self,
         scope: &SpanCheckContext<'_>,
         offset: u64,
         mut limit: u64,
         need: u64,
     ) -> Result<u64> {
-        if !self.on {
-            return Ok(scope.segment.size);
+        if !self.is_enabled {
+            return Ok(scope.segment.data_bytes);
         }
-        let base = scope.segment.base;
-        if base.plus(offset) < self.checked.max(self.unchecked) && limit == offset {
+        let base = scope.segment.base_position;
+        if base.plus(offset) < self.checked_end.max(self.unchecked_end) && limit == offset {
             // Read once more.
-            (self.checked, self.unchecked) = (Position(0), base.plus(offset));
+            (self.checked_end, self.unchecked_end) = (Position(0), base.plus(offset));
         }
         while limit < need {
             limit = self.next(scope, offset, limit)?;
             let reached = base.plus(limit);
-            if self.checked < reached {
-                self.unchecked = reached;
+            if self.checked_end < reached {
+                self.unchecked_end = reached;
             }
         }
         Ok(limit)
@@ -166,12 +167,12 @@ impl SpanVerifier {
     /// Checks a frame that is looked up by its position: the spans from that of `offset` on.
     pub fn vouch(&mut self, scope: &SpanCheckContext<'_>, offset: u64, need: u64) -> Result<()> {
         let mut limit = offset;
-        while self.on && limit < need {
+        while self.is_enabled && limit < need {
             let span = limit / self.span;
-            if self.matches(span) {
+            if self.sum_matches(span) {
                 limit = (span + 1) * self.span;
-            } else if limit < self.part && span == (self.part - 1) / self.span {
-                limit = self.part;
+            } else if limit < self.durable_part_end && span == (self.durable_part_end - 1) / self.span {
+                limit = self.durable_part_end;
             } else {
                 limit = self.next(scope, offset, limit)?;
             }
@@ -181,25 +182,25 @@ impl SpanVerifier {
 
     /// Returns whether all bytes from one position to the other match their checksums.
     pub fn is_checked(&self, from: Position, to: Position) -> bool {
-        self.on && from >= self.unchecked && to <= self.checked
+        self.is_enabled && from >= self.unchecked_end && to <= self.checked_end
     }
 
     /// Returns the durable position, as far as this reader knows it.
     pub fn durable(&mut self, live: &SegmentLocator, page: Option<&StatePage>) -> Result<Position> {
         let coverage = match self.coverage {
             Some(cached_coverage) => cached_coverage,
-            None => self.look(live, page)?,
+            None => self.look_up_coverage(live, page)?,
         };
         Ok(coverage.durable.max(page.map_or(Position(0), StatePage::durable)))
     }
 
     /// Compares the span at `limit`, or finds that it is not covered. Returns the limit after it.
     fn next(&mut self, scope: &SpanCheckContext<'_>, offset: u64, limit: u64) -> Result<u64> {
-        let (base, from) = (scope.segment.base, limit - limit % self.span);
-        let to = from + self.span;
-        let (durable, closed) = self.reach(scope, offset)?;
-        let mut sealed = || *self.sealed.get_or_insert_with(|| is_sealed(&scope.segment.path));
-        if base.plus(to) <= durable || sealed() {
+        let (base, from) = (scope.segment.base_position, limit - limit % self.span);
+        let span_end = from + self.span;
+        let (durable, closed) = self.durable_limit(scope, offset)?;
+        let mut sealed = || *self.is_sealed.get_or_insert_with(|| is_sealed(&scope.segment.path));
+        if base.plus(span_end) <= durable || sealed() {
             self.compare_whole_span(scope, from)
         } else if !closed && base.plus(limit) >= durable {
             self.compare_undurable_span(scope, offset, from)
@@ -209,27 +210,30 @@ impl SpanVerifier {
     }
 
     /// Returns the durable position, and whether the tape is closed.
-    fn reach(&mut self, scope: &SpanCheckContext<'_>, offset: u64) -> Result<(Position, bool)> {
+    fn durable_limit(&mut self, scope: &SpanCheckContext<'_>, offset: u64) -> Result<(Position, bool)> {
         for round in 0..TRIES {
             if round > 0 {
                 // The tape was closed when this reader looked; a writer may have opened it since.
                 std::thread::sleep(PAUSE);
-                self.look(scope.live, StatePage::look(&scope.live.paths)?.as_ref())?;
+                self.look_up_coverage(
+                    scope.segment_locator,
+                    StatePage::attach_reader(&scope.segment_locator.paths)?.as_ref(),
+                )?;
             }
-            let durable = self.durable(scope.live, scope.page)?;
-            let closed = self.coverage.is_some_and(|coverage| coverage.closed);
-            let ends = durable > Position(0) && scope.segment.base.plus(offset) >= durable;
+            let durable = self.durable(scope.segment_locator, scope.page)?;
+            let is_closed = self.coverage.is_some_and(|coverage| coverage.is_closed);
+            let ends = durable > Position(0) && scope.segment.base_position.plus(offset) >= durable;
             if self.overrun
-                || !closed
+                || !is_closed
                 || !ends
-                || !matches!(scope.segment.look(offset), HeaderWordState::Frame(_))
+                || !matches!(scope.segment.header_state(offset), HeaderWordState::Frame(_))
             {
-                return Ok((durable, closed));
+                return Ok((durable, is_closed));
             }
         }
-        let durable = self.durable(scope.live, scope.page)?;
+        let durable = self.durable(scope.segment_locator, scope.page)?;
         let reason = format!("it says that the tape ends at position {durable}, and there is more");
-        self.unverified.note_missing_sum(&scope.live.paths.durable(), &reason);
+        self.unverified_bytes.note_missing_sum(&scope.segment_locator.paths.durable(), &reason);
         self.overrun = true;
         Ok((durable, true))
     }
@@ -247,27 +251,30 @@ impl SpanVerifier {
             if round > 0 {
                 // A writer may have come, and its recorder writes the sums again.
                 self.pause_and_drop_sums();
-                self.look(scope.live, StatePage::look(&scope.live.paths)?.as_ref())?;
+                self.look_up_coverage(
+                    scope.segment_locator,
+                    StatePage::attach_reader(&scope.segment_locator.paths)?.as_ref(),
+                )?;
             }
             if !self.coverage.is_some_and(|coverage| coverage.abandoned) {
                 break;
             }
-            let path = scope.live.paths.crc(segment.index);
-            let sums = read_sums(&path, segment.size / self.span * 4)?;
+            let path = scope.segment_locator.paths.crc(segment.segment_index);
+            let sums = read_sums(&path, segment.data_bytes / self.span * 4)?;
             let sum_offset = (from / self.span * 4) as usize;
-            let Some(wanted) = sums.get(sum_offset..sum_offset + 4) else { break };
-            let wanted: [u8; 4] = wanted.try_into().expect("four bytes");
-            let end = committed_end(segment, offset, to).max(from);
+            let Some(stated_sum) = sums.get(sum_offset..sum_offset + 4) else { break };
+            let stated_sum: [u8; 4] = stated_sum.try_into().expect("four bytes");
+            let committed_end_offset = committed_end(segment, offset, to).max(from);
             // SAFETY: what is before `at` was committed when it was read, and the walk has seen what follows.
-            let bytes = unsafe { segment.bytes(from, (end - from) as usize) };
+            let bytes = unsafe { segment.bytes(from, (committed_end_offset - from) as usize) };
             let is_last = sum_offset + 8 > sums.len();
-            if span_sum(bytes, self.span).to_le_bytes() == wanted
-                || is_last && matches_prefix_sum(bytes, self.span, wanted)
+            if span_sum(bytes, self.span).to_le_bytes() == stated_sum
+                || is_last && matches_prefix_sum(bytes, self.span, stated_sum)
             {
                 break;
             }
             if round + 1 == TRIES {
-                return Err(self.mismatch(segment, from, end));
+                return Err(self.mismatch_error(segment, from, committed_end_offset));
             }
         }
         Ok(to)
@@ -280,143 +287,168 @@ impl SpanVerifier {
         // span.
         let sum = crc32c::crc32c(unsafe { segment.bytes(from, self.span as usize) }).to_le_bytes();
         for _ in 0..TRIES {
-            match self.sum(scope, from, to)? {
+            match self.span_sum(scope, from, to)? {
                 Some(wanted) if wanted == sum => {
-                    self.note(from / self.span);
-                    self.checked = segment.base.plus(to);
+                    self.note_span(from / self.span);
+                    self.checked_end = segment.base_position.plus(to);
                     return Ok(to);
                 }
                 Some(_) => self.pause_and_drop_sums(),
                 None => return Ok(to),
             }
         }
-        Err(self.mismatch(segment, from, to))
+        Err(self.mismatch_error(segment, from, to))
     }
 
     /// Compares a partly covered span: that of the durable position, or a span of a closed tape whose durable position
     /// is unknown.
     fn compare_partial_span(&mut self, scope: &SpanCheckContext<'_>, offset: u64, limit: u64) -> Result<u64> {
         let (segment, from) = (scope.segment, limit - limit % self.span);
-        let (base, to) = (segment.base, from + self.span);
+        let (base, to) = (segment.base_position, from + self.span);
         for round in 0..TRIES {
             if round > 0 {
                 // It may have been opened or closed meanwhile, and the recorder may have come further.
                 self.pause_and_drop_sums();
-                self.look(scope.live, StatePage::look(&scope.live.paths)?.as_ref())?;
+                self.look_up_coverage(
+                    scope.segment_locator,
+                    StatePage::attach_reader(&scope.segment_locator.paths)?.as_ref(),
+                )?;
             }
-            let durable = self.durable(scope.live, scope.page)?;
-            let closed = self.coverage.is_some_and(|coverage| coverage.closed);
+            let durable = self.durable(scope.segment_locator, scope.page)?;
+            let is_closed = self.coverage.is_some_and(|coverage| coverage.is_closed);
             if base.plus(to) <= durable {
                 return self.compare_whole_span(scope, from);
             }
-            if !closed && base.plus(limit) >= durable {
+            if !is_closed && base.plus(limit) >= durable {
                 return Ok(to);
             }
-            if !closed && let Some(sum) = self.open_sum(scope.live, durable)? {
-                let end = durable.0 - base.0;
+            if !is_closed && let Some(sum) = self.open_sum(scope.segment_locator, durable)? {
+                let durable_offset = durable.0 - base.0;
                 // SAFETY: before the durable position, so committed, and within the segment by `to`.
-                if crc32c::crc32c(unsafe { segment.bytes(from, (end - from) as usize) }) == sum {
-                    return Ok(self.pass(base, limit, end, to));
+                if crc32c::crc32c(unsafe { segment.bytes(from, (durable_offset - from) as usize) }) == sum {
+                    return Ok(self.pass_bytes(base, limit, durable_offset, to));
                 }
                 if round + 1 == TRIES {
-                    return Err(self.mismatch(segment, from, end));
+                    return Err(self.mismatch_error(segment, from, durable_offset));
                 }
                 continue;
             }
-            let end = committed_end(segment, offset, to);
+            let committed_offset = committed_end(segment, offset, to);
             // SAFETY: the walk has seen everything from `at`, which is not beyond `end`, committed; what is before
             // `at` is committed too: it is before the durable position, or the tape is closed.
-            let bytes = unsafe { segment.bytes(from, end.max(from) as usize - from as usize) };
-            let least = if closed { end } else { durable.0 - base.0 };
-            let Some(wanted) = self.sum(scope, from, end)? else { return Ok(to) };
+            let bytes = unsafe { segment.bytes(from, committed_offset.max(from) as usize - from as usize) };
+            let least = if is_closed { committed_offset } else { durable.0 - base.0 };
+            let Some(stated_sum) = self.span_sum(scope, from, committed_offset)? else { return Ok(to) };
             // The sum of a closed tape is of all that is there; otherwise it is of the durable bytes, or of some
             // more.
-            let exact = |to: u64| span_sum(&bytes[..(to - from) as usize], self.span).to_le_bytes() == wanted;
-            let match_end =
-                match [end, least].into_iter().find(|&to| (least..=end).contains(&to) && exact(to)) {
-                    None if !closed || round + 1 == TRIES => {
-                        let least = if closed { 0 } else { least - from };
-                        start_of(bytes, &wanted, least, self.span).map(|length| from + length)
-                    }
-                    exact_end => exact_end,
-                };
+            let exact =
+                |to: u64| span_sum(&bytes[..(to - from) as usize], self.span).to_le_bytes() == stated_sum;
+            let match_end = match [committed_offset, least]
+                .into_iter()
+                .find(|&to| (least..=committed_offset).contains(&to) && exact(to))
+            {
+                None if !is_closed || round + 1 == TRIES => {
+                    let least = if is_closed { 0 } else { least - from };
+                    start_of(bytes, &stated_sum, least, self.span).map(|length| from + length)
+                }
+                exact_end => exact_end,
+            };
             if let Some(matched_end) = match_end {
-                let passed = self.pass(base, limit, matched_end, to);
-                if closed && matched_end < end {
+                let passed = self.pass_bytes(base, limit, matched_end, to);
+                if is_closed && matched_end < committed_offset {
                     let gap_reason = "it has no sum of what the tape has after this";
-                    let path = scope.live.paths.crc(segment.index);
-                    self.unverified.add(&path, gap_reason, base.plus(matched_end), base.plus(end));
+                    let path = scope.segment_locator.paths.crc(segment.segment_index);
+                    self.unverified_bytes.add_bytes(
+                        &path,
+                        gap_reason,
+                        base.plus(matched_end),
+                        base.plus(committed_offset),
+                    );
                     return Ok(to);
                 }
                 return Ok(passed);
             }
         }
-        let end = committed_end(segment, offset, to);
-        match tenancy(&scope.live.paths)? {
+        let committed_offset = committed_end(segment, offset, to);
+        match tenancy(&scope.segment_locator.paths)? {
             // A writer is active, and the checksum is of another moment than the bytes read.
             WriterPresence::InUse => Ok(to),
             // The sum may be of bytes that were cut since, or that a power loss took.
             WriterPresence::Abandoned { rebooted }
-                if rebooted || StatePage::peek(&scope.live.paths)? > base.plus(end) =>
+                if rebooted
+                    || StatePage::peek(&scope.segment_locator.paths)? > base.plus(committed_offset) =>
             {
                 let reason = "the sum of the last span is of another moment";
-                let path = scope.live.paths.crc(segment.index);
-                self.unverified.add(&path, reason, base.plus(limit), base.plus(end));
+                let path = scope.segment_locator.paths.crc(segment.segment_index);
+                self.unverified_bytes.add_bytes(&path, reason, base.plus(limit), base.plus(committed_offset));
                 Ok(to)
             }
-            _ => Err(self.mismatch(segment, from, end)),
+            _ => Err(self.mismatch_error(segment, from, committed_offset)),
         }
     }
 
     /// Returns the checksum of the bytes before the durable position in its span, if the file `durable` has it.
     fn open_sum(&mut self, live: &SegmentLocator, durable: Position) -> Result<Option<u32>> {
         let Some(coverage) = self.coverage else { return Ok(None) };
-        let mut open = coverage.open;
-        if open.is_none_or(|(position, _)| position != durable) {
+        let mut open_sum = coverage.open_span_sum;
+        if open_sum.is_none_or(|(position, _)| position != durable) {
             // The recorder writes the file before it says that more is durable.
-            open = self.look(live, StatePage::look(&live.paths)?.as_ref())?.open;
+            open_sum =
+                self.look_up_coverage(live, StatePage::attach_reader(&live.paths)?.as_ref())?.open_span_sum;
         }
-        Ok(open.filter(|(position, _)| *position == durable).map(|(_, sum)| sum))
+        Ok(open_sum.filter(|(position, _)| *position == durable).map(|(_, sum)| sum))
     }
 
     /// Notes that the bytes before data offset `end` of a span match, and returns the limit.
-    fn pass(&mut self, base: Position, limit: u64, end: u64, to: u64) -> u64 {
-        self.part = end;
-        self.checked = self.checked.max(base.plus(end));
+    fn pass_bytes(&mut self, base: Position, limit: u64, end: u64, to: u64) -> u64 {
+        self.durable_part_end = end;
+        self.checked_end = self.checked_end.max(base.plus(end));
         // The rest of the span is not covered.
         if end > limit { end } else { to }
     }
 
     /// Reads the checksum of the span at `from`, whose data ends at `to`. Returns `None` if it is missing, and notes it
     /// if it should exist.
-    fn sum(&mut self, scope: &SpanCheckContext<'_>, from: u64, to: u64) -> Result<Option<[u8; 4]>> {
+    fn span_sum(&mut self, scope: &SpanCheckContext<'_>, from: u64, to: u64) -> Result<Option<[u8; 4]>> {
         let segment = scope.segment;
-        let path = scope.live.paths.crc(segment.index);
+        let path = scope.segment_locator.paths.crc(segment.segment_index);
         let sum_offset = (from / self.span * 4) as usize;
         for round in 0.. {
-            if self.sums.is_none() {
-                let bytes = segment.size / self.span * 4;
-                self.sums = Some(read_sums(&path, bytes)?);
+            if self.segment_sums.is_none() {
+                let bytes = segment.data_bytes / self.span * 4;
+                self.segment_sums = Some(read_sums(&path, bytes)?);
             }
-            if let Some(sum) = self.sums.as_ref().and_then(|sums| sums.get(sum_offset..sum_offset + 4)) {
+            if let Some(sum) =
+                self.segment_sums.as_ref().and_then(|sums| sums.get(sum_offset..sum_offset + 4))
+            {
                 return Ok(Some(sum.try_into().expect("four bytes")));
             }
             if self.given_up.is_none() {
                 // A reader that had come a moment later would have found the segment gone.
-                if scope.live.indices()?.first().is_some_and(|&oldest| oldest > segment.index) {
-                    let oldest = scope.live.oldest()?;
-                    return Err(Error::Retained { position: segment.base.plus(from), oldest });
+                if scope
+                    .segment_locator
+                    .indices()?
+                    .first()
+                    .is_some_and(|&oldest| oldest > segment.segment_index)
+                {
+                    let oldest = scope.segment_locator.oldest_position()?;
+                    return Err(Error::Retained { position: segment.base_position.plus(from), oldest });
                 }
                 // A recorder begins at the segment of the durable position and writes its sums again.
-                let in_use = tenancy(&scope.live.paths)? == WriterPresence::InUse;
-                let durable = self.look(scope.live, StatePage::look(&scope.live.paths)?.as_ref())?.durable;
-                let may_come = in_use && durable <= segment.end();
+                let in_use = tenancy(&scope.segment_locator.paths)? == WriterPresence::InUse;
+                let durable = self
+                    .look_up_coverage(
+                        scope.segment_locator,
+                        StatePage::attach_reader(&scope.segment_locator.paths)?.as_ref(),
+                    )?
+                    .durable;
+                let may_come = in_use && durable <= segment.end_position();
                 self.given_up = (round >= if may_come { WAITS } else { TRIES }).then_some(!may_come);
             }
             if let Some(reported) = self.given_up {
                 if reported {
-                    let (from, to) = (segment.base.plus(from), segment.base.plus(to));
-                    self.unverified.add(&path, "the checksum is missing", from, to);
+                    let (from, to) = (segment.base_position.plus(from), segment.base_position.plus(to));
+                    self.unverified_bytes.add_bytes(&path, "the checksum is missing", from, to);
                 }
                 break;
             }
@@ -428,47 +460,56 @@ impl SpanVerifier {
     /// Lets a moment pass and has the sums read again.
     fn pause_and_drop_sums(&mut self) {
         std::thread::sleep(PAUSE);
-        self.sums = None;
+        self.segment_sums = None;
     }
 
     /// Looks up how far the sums reach.
-    fn look(&mut self, live: &SegmentLocator, page: Option<&StatePage>) -> Result<ChecksumCoverage> {
-        let closed = page.is_none() && !live.paths.writer_lock().exists();
+    fn look_up_coverage(
+        &mut self,
+        live: &SegmentLocator,
+        page: Option<&StatePage>,
+    ) -> Result<ChecksumCoverage> {
+        let is_closed = page.is_none() && !live.paths.writer_lock().exists();
         let mark = page.map_or(Position(0), StatePage::durable);
-        let mut open = None;
+        let mut open_sum = None;
         let durable = match load_durable(&live.paths) {
             Ok(durable) => {
-                open = durable.open_sum.map(|sum| (durable.position, sum));
+                open_sum = durable.open_sum.map(|sum| (durable.position, sum));
                 // It is made at the first flush, and a tape that is closed was flushed.
                 let must = || {
                     Ok::<_, Error>(
-                        closed || mark > Position(0) || tenancy(&live.paths)? != WriterPresence::InUse,
+                        is_closed || mark > Position(0) || tenancy(&live.paths)? != WriterPresence::InUse,
                     )
                 };
-                if self.on && durable.position == Position(0) && !live.paths.durable().exists() && must()? {
-                    self.unverified.note_missing_sum(&live.paths.durable(), "it is missing");
+                if self.is_enabled
+                    && durable.position == Position(0)
+                    && !live.paths.durable().exists()
+                    && must()?
+                {
+                    self.unverified_bytes.note_missing_sum(&live.paths.durable(), "it is missing");
                 }
                 durable.position
             }
             Err(e) if e.is_shortage() => return Err(e),
             Err(e) => {
-                if self.on {
-                    self.unverified.note_missing_sum(&live.paths.durable(), &e.to_string());
+                if self.is_enabled {
+                    self.unverified_bytes.note_missing_sum(&live.paths.durable(), &e.to_string());
                 }
                 Position(0)
             }
         };
-        let abandoned = !closed && tenancy(&live.paths)? == WriterPresence::Abandoned { rebooted: false };
-        let coverage = ChecksumCoverage { durable: durable.max(mark), open, abandoned, closed };
+        let abandoned = !is_closed && tenancy(&live.paths)? == WriterPresence::Abandoned { rebooted: false };
+        let coverage =
+            ChecksumCoverage { durable: durable.max(mark), open_span_sum: open_sum, abandoned, is_closed };
         self.coverage = Some(coverage);
         Ok(coverage)
     }
 
-    fn matches(&self, span: u64) -> bool {
+    fn sum_matches(&self, span: u64) -> bool {
         self.matching.get((span / 64) as usize).is_some_and(|bits| bits >> (span % 64) & 1 == 1)
     }
 
-    fn note(&mut self, span: u64) {
+    fn note_span(&mut self, span: u64) {
         let word = (span / 64) as usize;
         if self.matching.len() <= word {
             self.matching.resize(word + 1, 0);
@@ -476,8 +517,8 @@ impl SpanVerifier {
         self.matching[word] |= 1 << (span % 64);
     }
 
-    fn mismatch(&self, segment: &MappedSegment, from: u64, to: u64) -> Error {
-        let (base, span) = (segment.base, self.span);
+    fn mismatch_error(&self, segment: &MappedSegment, from: u64, to: u64) -> Error {
+        let (base, span) = (segment.base_position, self.span);
         let reason = format!(
             "the checksum of the {span} bytes from here does not match (positions {} to {})",
             base.plus(from),
@@ -489,16 +530,16 @@ impl SpanVerifier {
 
 /// Returns the end of the committed frames, walking from the frame at `start` up to data offset `to`.
 fn committed_end(segment: &MappedSegment, start: u64, to: u64) -> u64 {
-    let mut end = start;
-    while end < to {
-        match segment.look(end) {
-            HeaderWordState::Frame(header) => end += header.len_bytes() as u64,
+    let mut span_end = start;
+    while span_end < to {
+        match segment.header_state(span_end) {
+            HeaderWordState::Frame(header) => span_end += header.len_bytes() as u64,
             // The rest of the segment is empty.
             HeaderWordState::Pad => return to,
             HeaderWordState::Nothing | HeaderWordState::Damage(_) => break,
         }
     }
-    end.min(to)
+    span_end.min(to)
 }
 
 /// Finds a start of `bytes` whose checksum is `sum`. Returns its length in bytes: whole lines, at least `least` bytes.

@@ -31,7 +31,7 @@ use crate::read::reader::{Frame, Reader, StartPosition};
 pub struct Subscription {
     reader: Reader,
     cursor: Option<Cursor>,
-    wait: WaitStrategy,
+    wait_strategy: WaitStrategy,
 }
 
 impl Subscription {
@@ -40,7 +40,7 @@ impl Subscription {
     /// # Errors
     /// Fails as [`Reader::open`] does.
     pub fn open(dir: &Path, start: StartPosition) -> Result<Self> {
-        Ok(Self { reader: Reader::open(dir, start)?, cursor: None, wait: WaitStrategy::default() })
+        Ok(Self { reader: Reader::open(dir, start)?, cursor: None, wait_strategy: WaitStrategy::default() })
     }
 
     /// Subscribes from `start` on; if retention has removed that place, from the oldest one there is.
@@ -49,7 +49,11 @@ impl Subscription {
     /// # Errors
     /// Fails as [`Subscription::open`] does, except for a removed position.
     pub fn open_or_oldest(dir: &Path, start: StartPosition) -> Result<Self> {
-        Ok(Self { reader: Self::reader_at(dir, start)?, cursor: None, wait: WaitStrategy::default() })
+        Ok(Self {
+            reader: Self::reader_at(dir, start)?,
+            cursor: None,
+            wait_strategy: WaitStrategy::default(),
+        })
     }
 
     /// Subscribes under a name: continues where it was acknowledged last, or at `start` when it is new. A name is
@@ -67,7 +71,7 @@ impl Subscription {
             Some(point) => Reader::resume(dir, point)?,
             None => Reader::open(dir, start)?,
         };
-        Ok(Self { reader, cursor: Some(cursor), wait: WaitStrategy::default() })
+        Ok(Self { reader, cursor: Some(cursor), wait_strategy: WaitStrategy::default() })
     }
 
     /// Subscribes at `point`, for a subscriber that stores its position itself; see [`Reader::resume`].
@@ -75,7 +79,7 @@ impl Subscription {
     /// # Errors
     /// Fails as [`Reader::resume`] does.
     pub fn resume(dir: &Path, point: LineagePoint) -> Result<Self> {
-        Ok(Self { reader: Reader::resume(dir, point)?, cursor: None, wait: WaitStrategy::default() })
+        Ok(Self { reader: Reader::resume(dir, point)?, cursor: None, wait_strategy: WaitStrategy::default() })
     }
 
     /// Subscribes under a name; if retention has removed its place, it continues at the oldest one there is.
@@ -92,7 +96,7 @@ impl Subscription {
             }
             None => Self::reader_at(dir, start)?,
         };
-        Ok(Self { reader, cursor: Some(cursor), wait: WaitStrategy::default() })
+        Ok(Self { reader, cursor: Some(cursor), wait_strategy: WaitStrategy::default() })
     }
 
     /// Opens a reader at `start`, or at the oldest position if `start` was removed.
@@ -125,7 +129,7 @@ impl Subscription {
     /// Sets how [`Subscription::wait`] waits; the default is [`WaitStrategy::Balanced`].
     #[must_use]
     pub fn with_wait(mut self, wait: WaitStrategy) -> Self {
-        self.wait = wait;
+        self.wait_strategy = wait;
         self
     }
 
@@ -161,7 +165,7 @@ impl Subscription {
     /// # Errors
     /// Fails as [`Reader::next`] does.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool> {
-        self.reader.wait_as(self.wait, timeout)
+        self.reader.wait_as(self.wait_strategy, timeout)
     }
 
     /// Stores that everything read so far has been dealt with: the next subscription of the name continues here. It

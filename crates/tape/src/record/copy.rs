@@ -46,7 +46,7 @@ pub(crate) struct SegmentCopy {
 struct CopyWriter {
     /// The copy's file, opened around the page cache; `None` if the file system does not support that.
     direct: Option<File>,
-    tail: LastPage,
+    last_page: LastPage,
 }
 
 /// The last page of a direct write.
@@ -60,19 +60,19 @@ impl SegmentCopy {
     /// Makes a copy that already has everything up to data offset `copied_end`.
     pub fn new(segment: MappedSegment, copied_end: u64) -> Self {
         let direct = sys::open_direct(&segment.path).ok();
-        let writer = CopyWriter { direct, tail: Box::new(AlignedPage([0; PAGE as usize])) };
+        let writer = CopyWriter { direct, last_page: Box::new(AlignedPage([0; PAGE as usize])) };
         Self { segment, copied_end, writer: Mutex::new(writer) }
     }
 
     /// Copies the committed bytes of `source` from data offset `from`, a frame's start, to `to`, a frame's end.
-    pub fn extend(&self, source: &MappedSegment, from: u64, to: u64) -> Result<()> {
-        let from = from.max(self.copied_end);
-        if from >= to {
+    pub fn copy_range(&self, source: &MappedSegment, from: u64, to: u64) -> Result<()> {
+        let copy_start = from.max(self.copied_end);
+        if copy_start >= to {
             return Ok(());
         }
         let mut writer = self.writer.lock();
-        if to - from >= DIRECT_MIN && writer.direct.is_some() {
-            match writer.extend(source, from, to) {
+        if to - copy_start >= DIRECT_MIN && writer.direct.is_some() {
+            match writer.copy_range(source, copy_start, to) {
                 // A file system that opens a file for this and then will not have it.
                 Err(e) if e.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
                     writer.direct = None;
@@ -82,31 +82,31 @@ impl SegmentCopy {
         }
         // SAFETY: the caller's word is that the range is committed in `source`. It is beyond what this copy has
         // committed, and only the holder of the recorder's lock writes to it.
-        unsafe { self.segment.copy_in(from, source.bytes(from, (to - from) as usize)) };
+        unsafe { self.segment.copy_in(copy_start, source.bytes(copy_start, (to - copy_start) as usize)) };
         Ok(())
     }
 }
 
 impl CopyWriter {
-    fn extend(&mut self, source: &MappedSegment, from: u64, to: u64) -> std::io::Result<()> {
+    fn copy_range(&mut self, source: &MappedSegment, from: u64, to: u64) -> std::io::Result<()> {
         let Some(file) = &self.direct else { return Ok(()) };
-        let first = from - from % PAGE;
-        let last = to - to % PAGE;
+        let first_page = from - from % PAGE;
+        let last_page = to - to % PAGE;
         let write = |from: u64, to: u64| {
             // SAFETY: committed by the caller's word: the range ends at `to` at most, and what is before `from` in
             // the first page was committed before.
             let bytes = unsafe { source.bytes(from, (to - from) as usize) };
             sys::write_at(file, bytes, HEADER_PAGE + from)
         };
-        write(first + PAGE, last)?;
-        if last < to {
-            let length = (to - last) as usize;
+        write(first_page + PAGE, last_page)?;
+        if last_page < to {
+            let length = (to - last_page) as usize;
             // SAFETY: as above.
-            self.tail.0[..length].copy_from_slice(unsafe { source.bytes(last, length) });
-            self.tail.0[length..].fill(0);
-            sys::write_at(file, &self.tail.0, HEADER_PAGE + last)?;
+            self.last_page.0[..length].copy_from_slice(unsafe { source.bytes(last_page, length) });
+            self.last_page.0[length..].fill(0);
+            sys::write_at(file, &self.last_page.0, HEADER_PAGE + last_page)?;
         }
-        write(first, first + PAGE)
+        write(first_page, first_page + PAGE)
     }
 }
 
@@ -114,7 +114,7 @@ impl CopyWriter {
 #[derive(Debug, Default)]
 pub(crate) struct SpareCopy {
     /// The segment for which it was tried last.
-    index: u64,
+    tried_segment: u64,
     made: Option<MappedSegment>,
 }
 
@@ -125,13 +125,13 @@ impl SpareCopy {
     }
 
     /// Makes that of segment `index`, once. If it cannot, the caller that needs it tries again and reports why.
-    pub fn make(&mut self, live: &SegmentLocator, index: u64) {
-        if self.index != index && !segment_path(&live.paths.segments(), index).exists() {
+    pub fn make_copy(&mut self, live: &SegmentLocator, index: u64) {
+        if self.tried_segment != index && !segment_path(&live.paths.segments(), index).exists() {
             // The first ordinal is known when it is taken.
             let header = SegmentHeader { meta: live.meta, index, first_ordinal: 0 };
             self.made = MappedSegment::create(&Self::path(live), &header, SegmentAllocation::Ready).ok();
         }
-        self.index = index;
+        self.tried_segment = index;
     }
 
     /// Installs the file of a copy with this header, and returns it with its path. The `durable` bytes are on the disk in
@@ -144,7 +144,7 @@ impl SpareCopy {
         durable: &[u8],
     ) -> Result<MappedSegment> {
         let temp = Self::path(live);
-        let mut segment = match self.made.take().filter(|made| made.index == header.index) {
+        let mut segment = match self.made.take().filter(|made| made.segment_index == header.index) {
             Some(made) => {
                 made.write_header(header);
                 made
@@ -164,9 +164,9 @@ impl SpareCopy {
 
 impl Drop for SpareCopy {
     fn drop(&mut self) {
-        if let Some(made) = &self.made {
+        if let Some(open_copy) = &self.made {
             // If the file stays, the next recorder removes it.
-            _ = sys::unlink(&made.path);
+            _ = sys::unlink(&open_copy.path);
         }
     }
 }

@@ -25,27 +25,27 @@ pub(crate) const ON_THE_WAY_MAX: usize = 6;
 pub(crate) struct CopyJob {
     pub copy: Arc<SegmentCopy>,
     pub source: MappedSegment,
-    pub from: u64,
-    pub to: u64,
+    pub from_offset: u64,
+    pub to_offset: u64,
 }
 
 /// The recorder's side of the thread.
 #[derive(Debug)]
 pub(crate) struct CopyThread {
     loads: Option<SyncSender<CopyJob>>,
-    written: Receiver<Result<()>>,
+    write_results: Receiver<Result<()>>,
     on_the_way: usize,
     thread: Option<JoinHandle<()>>,
 }
 
 impl CopyThread {
     /// Starts the thread. It has the processors and the niceness of the calling thread.
-    pub fn start() -> std::io::Result<Self> {
+    pub fn start_thread() -> std::io::Result<Self> {
         let (loads, jobs) = sync_channel::<CopyJob>(ON_THE_WAY_MAX);
         let (back, written) = sync_channel(ON_THE_WAY_MAX);
         let body = move || {
-            while let Ok(CopyJob { copy, source, from, to }) = jobs.recv() {
-                let result = copy.extend(&source, from, to);
+            while let Ok(CopyJob { copy, source, from_offset: from, to_offset: to }) = jobs.recv() {
+                let result = copy.copy_range(&source, from, to);
                 // Before the answer: a caller that has it may drop the segment.
                 drop((copy, source));
                 if back.send(result).is_err() {
@@ -54,7 +54,7 @@ impl CopyThread {
             }
         };
         let thread = std::thread::Builder::new().name("tape-copier".into()).spawn(body)?;
-        Ok(Self { loads: Some(loads), written, on_the_way: 0, thread: Some(thread) })
+        Ok(Self { loads: Some(loads), write_results: written, on_the_way: 0, thread: Some(thread) })
     }
 
     /// Submits a write; at most [`ON_THE_WAY_MAX`] may be under way.
@@ -68,7 +68,7 @@ impl CopyThread {
 
     /// Waits for the oldest write under way and returns its result.
     pub fn wait_oldest(&mut self) -> Result<()> {
-        let Ok(result) = self.written.recv() else { self.panicked() };
+        let Ok(result) = self.write_results.recv() else { self.panicked() };
         self.on_the_way -= 1;
         result
     }

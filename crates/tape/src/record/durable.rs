@@ -28,8 +28,8 @@ use crate::error::{Error, Result};
 /// The durable position of a tape, as any process may ask for it and wait for it.
 #[derive(Debug)]
 pub struct DurabilityHandle {
-    live: SegmentLocator,
-    state: Option<StatePage>,
+    segment_locator: SegmentLocator,
+    state_page: Option<StatePage>,
 }
 
 impl DurabilityHandle {
@@ -38,8 +38,8 @@ impl DurabilityHandle {
     /// # Errors
     /// Fails if `dir` is no tape or has a foreign version.
     pub fn open(dir: &Path) -> Result<Self> {
-        let live = SegmentLocator::open(dir)?;
-        Ok(Self { live, state: None })
+        let segment_locator = SegmentLocator::open(dir)?;
+        Ok(Self { segment_locator, state_page: None })
     }
 
     /// Returns the durable position: everything before it survives power loss. Reads shared memory while the tape is in
@@ -49,21 +49,25 @@ impl DurabilityHandle {
     /// Fails if the file of the durable position is damaged.
     pub fn position(&mut self) -> Result<Position> {
         // A page that may not be written cannot be mapped; the file can be read.
-        let published = self.page().ok().flatten().map_or(Position(0), StatePage::durable);
+        let published = self.state_page().ok().flatten().map_or(Position(0), StatePage::durable);
         // Zero: no recorder has reported a position yet, or the tape is not in use.
-        Ok(if published > Position(0) { published } else { load_durable(&self.live.paths)?.position })
+        Ok(if published > Position(0) {
+            published
+        } else {
+            load_durable(&self.segment_locator.paths)?.position
+        })
     }
 
     /// Returns why the durable position does not advance, if a flush failed and the recorder has not made it good
     /// since.
     pub fn failure(&mut self) -> Result<Option<DurabilityFailure>> {
-        let paths = self.live.paths.clone();
-        Ok(self.page()?.and_then(|state| state.failure(&paths)))
+        let paths = self.segment_locator.paths.clone();
+        Ok(self.state_page()?.and_then(|state| state.failure(&paths)))
     }
 
     /// Flushes that have failed since the tape was opened for writing after a clean close.
     pub fn failures(&mut self) -> Result<u64> {
-        Ok(self.page()?.map_or(0, StatePage::failures))
+        Ok(self.state_page()?.map_or(0, StatePage::failures))
     }
 
     /// Asks for everything before `position` to be made durable, and waits for it.
@@ -79,33 +83,34 @@ impl DurabilityHandle {
             if self.position()? >= position {
                 return Ok(());
             }
-            let paths = self.live.paths.clone();
-            known_end = known_end.max(self.page()?.map_or(Position(0), |state| state.recorded_now()));
+            let paths = self.segment_locator.paths.clone();
+            known_end = known_end.max(self.state_page()?.map_or(Position(0), |state| state.recorded_now()));
             if position > known_end {
-                known_end = find_end(&self.live, known_end.max(load_durable(&paths)?.position))?;
+                known_end = find_end(&self.segment_locator, known_end.max(load_durable(&paths)?.position))?;
                 if position > known_end {
                     return Err(Error::BeyondEnd { position, end: known_end });
                 }
             }
-            let Some(state) = self.page()? else {
-                return Err(Error::NoRecorder { path: paths.dir, durable: self.position()? });
+            let Some(state) = self.state_page()? else {
+                return Err(Error::NoRecorder { path: paths.tape_dir, durable: self.position()? });
             };
-            let left = timeout.saturating_sub(since.elapsed());
-            if wait_on(&paths, state, position, left, &|| {})? {
+            let time_left = timeout.saturating_sub(since.elapsed());
+            if wait_on(&paths, state, position, time_left, &|| {})? {
                 return Ok(());
             }
-            self.state = None;
+            self.state_page = None;
         }
     }
 
-    fn page(&mut self) -> Result<Option<&StatePage>> {
-        if self.state.as_ref().is_some_and(StatePage::is_retired) {
-            self.state = None;
+    fn state_page(&mut self) -> Result<Option<&StatePage>> {
+        if self.state_page.as_ref().is_some_and(StatePage::is_retired) {
+            self.state_page = None;
         }
-        if self.state.is_none() {
-            self.state = StatePage::attach(&self.live.paths)?.filter(|state| !state.is_retired());
+        if self.state_page.is_none() {
+            self.state_page =
+                StatePage::attach_writer(&self.segment_locator.paths)?.filter(|state| !state.is_retired());
         }
-        Ok(self.state.as_ref())
+        Ok(self.state_page.as_ref())
     }
 }
 
@@ -152,7 +157,7 @@ pub(crate) fn wait_on(
             absent = if holder(&paths.recorder_lock())?.is_some() { 0 } else { absent + 1 };
             if absent >= 3 {
                 let durable = state.durable();
-                return Err(Error::NoRecorder { path: paths.dir.clone(), durable });
+                return Err(Error::NoRecorder { path: paths.tape_dir.clone(), durable });
             }
         }
     }
@@ -164,7 +169,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Explains why the durable position of the tape in `dir` does not advance. Returns `None` if it advances, or if no
 /// process has the tape open. The call is cheap.
 pub fn durability_warning(dir: &Path) -> Option<String> {
-    let paths = TapePaths { dir: dir.into() };
-    let state = StatePage::look(&paths).ok().flatten()?;
+    let paths = TapePaths { tape_dir: dir.into() };
+    let state = StatePage::attach_reader(&paths).ok().flatten()?;
     Some(state.failure(&paths)?.error(state.durable()).to_string())
 }

@@ -57,40 +57,40 @@ pub(crate) struct FlushState {
     pub durable: DurableMark,
     /// All bytes before this are on the disk.
     pub flushed: DurableMark,
-    pub last: Instant,
-    pub open: Vec<(FlushedFile, File)>,
+    pub last_flush: Instant,
+    pub open_files: Vec<(FlushedFile, File)>,
     indexes: Vec<UnflushedIndex>,
     /// unitape makes copies of segments up to the one at this position again, because a flush of theirs has failed.
-    pub suspect: Option<Position>,
+    pub recopy_limit: Option<Position>,
     /// Nothing more becomes durable.
     pub failure: Option<DurabilityFailure>,
     pub in_a_row: u32,
     /// The tape's directory has the names of all its files on the disk.
-    pub names: bool,
+    pub names_are_durable: bool,
 }
 
 /// The index of a finished segment that is not flushed.
 #[derive(Debug)]
 struct UnflushedIndex {
-    index: u64,
+    segment_index: u64,
     bytes: Vec<u8>,
     /// None: it could not be written.
-    file: Option<File>,
+    index_file: Option<File>,
 }
 
 impl FlushState {
     pub fn new(durable: DurableMark) -> Self {
-        let last = Instant::now();
+        let flush_time = Instant::now();
         Self {
             durable,
             flushed: durable,
-            last,
-            open: Vec::new(),
+            last_flush: flush_time,
+            open_files: Vec::new(),
             indexes: Vec::new(),
-            suspect: None,
+            recopy_limit: None,
             failure: None,
             in_a_row: 0,
-            names: false,
+            names_are_durable: false,
         }
     }
 
@@ -121,36 +121,36 @@ impl FlushState {
     /// Has copies made again up to the segment that begins at `position` or is before it. Before the first byte of the
     /// tape nothing was written that could be lost.
     pub fn suspect_to(&mut self, position: Position) {
-        self.suspect = self.suspect.max(Some(position).filter(|position| *position > Position(0)));
+        self.recopy_limit = self.recopy_limit.max(Some(position).filter(|position| *position > Position(0)));
     }
 
     /// Holds a file open until it is flushed.
-    pub fn hold(&mut self, flushed_file: FlushedFile, file: &File, path: &Path) -> Result<()> {
+    pub fn hold_open(&mut self, flushed_file: FlushedFile, file: &File, path: &Path) -> Result<()> {
         if self.is_lost() {
             return Ok(());
         }
         let file = file.try_clone().with_context("hold open", path)?;
-        self.open.retain(|(open_file, _)| *open_file != flushed_file);
-        self.open.push((flushed_file, file));
+        self.open_files.retain(|(open_file, _)| *open_file != flushed_file);
+        self.open_files.push((flushed_file, file));
         Ok(())
     }
 
     /// Writes the index of a segment, to be flushed later. If it cannot be written, that is tried once more then.
     pub fn write_index(&mut self, paths: &TapePaths, index: u64, bytes: Vec<u8>) {
-        self.indexes.retain(|entry| entry.index != index);
+        self.indexes.retain(|entry| entry.segment_index != index);
         let file = store_index(paths, index, &bytes).ok();
-        self.indexes.push(UnflushedIndex { index, bytes, file });
+        self.indexes.push(UnflushedIndex { segment_index: index, bytes, index_file: file });
     }
 
     /// Forgets the indexes of segment `from` and of later segments.
     pub fn forget_indexes(&mut self, from: u64) {
-        self.indexes.retain(|entry| entry.index < from);
+        self.indexes.retain(|entry| entry.segment_index < from);
     }
 
     /// Flushes the indexes, before their segments count as durable. An index that cannot be flushed is removed: a tape
     /// is complete without it.
     pub fn flush_indexes(&mut self, paths: &TapePaths) {
-        for UnflushedIndex { index, bytes, file } in self.indexes.drain(..) {
+        for UnflushedIndex { segment_index: index, bytes, index_file: file } in self.indexes.drain(..) {
             let is_flushed = file.is_some_and(|file| sys::sync_data(&file).is_ok());
             let retry = || store_index(paths, index, &bytes).is_ok_and(|file| sys::sync_data(&file).is_ok());
             if !is_flushed && !retry() {
@@ -160,13 +160,13 @@ impl FlushState {
     }
 
     pub fn is_full(&self) -> bool {
-        self.open.len() >= OPEN_MAX
+        self.open_files.len() >= OPEN_MAX
     }
 
     /// Returns whether the copy of the segment that begins at `base` must be made again. The segment at the end of the
     /// flush may have been begun.
     pub fn is_suspect(&self, base: Position) -> bool {
-        self.suspect.is_some_and(|suspect| base <= suspect)
+        self.recopy_limit.is_some_and(|suspect| base <= suspect)
     }
 
     pub fn is_lost(&self) -> bool {
@@ -174,8 +174,8 @@ impl FlushState {
     }
 
     pub fn files(&self, paths: &TapePaths) -> std::result::Result<(), (FlushedFile, Error)> {
-        for (flushed_file, file) in &self.open {
-            let path = FlushedFile::path_of(flushed_file.word(), paths);
+        for (flushed_file, file) in &self.open_files {
+            let path = FlushedFile::path_of(flushed_file.to_word(), paths);
             sys::sync_data(file).with_context("flush", &path).map_err(|e| (*flushed_file, e))?;
             // Without a name it is on the disk and yet gone.
             if matches!(flushed_file, FlushedFile::Segment(_))
@@ -190,7 +190,7 @@ impl FlushState {
 }
 
 /// Reads the durable position from its file, to begin with.
-pub(crate) fn begin(live: &SegmentLocator) -> Result<FlushState> {
+pub(crate) fn initial_state(live: &SegmentLocator) -> Result<FlushState> {
     // A recorder may come before any writer.
     check_known(live, !live.paths.writer_lock().exists())?;
     let mut durable = load_durable(&live.paths)?;

@@ -20,7 +20,7 @@ use crate::disk::failure::FlushedFile;
 use crate::disk::layout::{SegmentHeader, list_segments, remove, segment_path};
 use crate::disk::lock::FileLock;
 use crate::disk::map::{HeaderWordState, MappedSegment, SegmentAllocation};
-use crate::disk::seal::{seal, unseal};
+use crate::disk::seal::{seal_segments, unseal};
 use crate::disk::segment_index::{self, IndexBuilder};
 use crate::disk::segment_locator::SegmentLocator;
 use crate::disk::state_page::StatePage;
@@ -44,23 +44,23 @@ mod sync;
 /// # Errors
 /// Fails at an error of the lock or the disk, and at damage. Everything recorded stays.
 pub fn record(dir: &Path, sync: SyncPolicy, removal: RemovalOptions, stop: &AtomicBool) -> Result<()> {
-    let live = SegmentLocator::open(dir)?;
-    sys::make_dir(&live.paths.run()).with_context("make", &live.paths.run())?;
-    let mut recorder = TapeRecorder::open(live, sync, 2)?;
+    let segment_locator = SegmentLocator::open(dir)?;
+    sys::make_dir(&segment_locator.paths.run()).with_context("make", &segment_locator.paths.run())?;
+    let mut recorder = TapeRecorder::open(segment_locator, sync, 2)?;
     recorder.set_removal(removal);
     let mut quiet = 0u32;
     loop {
         // Relaxed: a wish, nothing is read under it.
         let stopping = stop.load(Ordering::Relaxed);
-        let moved = match recorder.step().and_then(|moved| recorder.housekeep().map(|()| moved)) {
+        let has_moved = match recorder.step().and_then(|moved| recorder.housekeep().map(|()| moved)) {
             Err(e) if recorder.is_mending(&e) => {
                 std::thread::sleep(MENDING);
                 continue;
             }
             other => other?,
         };
-        quiet = if moved { 0 } else { quiet.saturating_add(1) };
-        if !moved {
+        quiet = if has_moved { 0 } else { quiet.saturating_add(1) };
+        if !has_moved {
             if stopping {
                 return recorder.finish();
             }
@@ -84,8 +84,8 @@ pub(crate) struct TapeRecorder {
     /// The copier is the first field, so that it is dropped first: it reads from `source` while it has something to
     /// write.
     copier: Option<CopyThread>,
-    pub(crate) live: SegmentLocator,
-    pub(crate) sync: SyncPolicy,
+    pub(crate) segment_locator: SegmentLocator,
+    pub(crate) sync_policy: SyncPolicy,
     keep_segments: u64,
     /// Followed up to here.
     pub position: Position,
@@ -96,16 +96,16 @@ pub(crate) struct TapeRecorder {
     /// Given to the copier, in their order.
     on_the_way: VecDeque<RecordedExtent>,
     /// The run after those, looked at and not for the copier.
-    next: Option<RecordedExtent>,
+    next_extent: Option<RecordedExtent>,
     source: Option<MappedSegment>,
-    copy: Option<Arc<SegmentCopy>>,
-    spare: SpareCopy,
-    pub(crate) sums: ChecksumWriter,
+    segment_copy: Option<Arc<SegmentCopy>>,
+    spare_copy: SpareCopy,
+    pub(crate) checksum_writer: ChecksumWriter,
     /// Of the segment that is followed.
-    index: IndexBuilder,
+    index_builder: IndexBuilder,
     first_ordinal: u64,
     pub(crate) definitions: DefinitionLog,
-    pub(crate) state: StatePage,
+    pub(crate) state_page: StatePage,
     pub(crate) flush: FlushState,
     /// The last step ended where nothing more was committed.
     pub(crate) caught_up: bool,
@@ -114,7 +114,7 @@ pub(crate) struct TapeRecorder {
     /// The epoch whose frames it follows.
     epoch: u64,
     retention: RetentionEnforcer,
-    idle: u32,
+    idle_rounds: u32,
     _lock: FileLock,
 }
 
@@ -127,54 +127,58 @@ impl TapeRecorder {
         remove(&SpareCopy::path(&live))?;
         remove(&segment_index::temp_path(&live.paths))?;
         let size = live.meta.segment_bytes;
-        let mut flush = flush::begin(&live)?;
+        let mut flush = flush::initial_state(&live)?;
         let durable = flush.durable;
         // The writer's recovery has cut everything beyond the tape's end; the log is cut against the same end.
-        let end = find_end(&live, durable.position)?;
-        let mut from = durable.position.0 / size;
+        let tape_end = find_end(&live, durable.position)?;
+        let mut first_unsealed = durable.position.0 / size;
         if durable.position == Position(0) {
-            from = live.indices()?.first().copied().unwrap_or(0);
+            first_unsealed = live.indices()?.first().copied().unwrap_or(0);
         }
-        let definitions_start = durable.position.max(Position(from * size));
-        let bounds = LogRecoveryLimits { durable_bytes: durable.definitions_bytes, end, cut: true };
+        let definitions_start = durable.position.max(Position(first_unsealed * size));
+        let bounds = LogRecoveryLimits {
+            durable_bytes: durable.definitions_bytes,
+            tape_end,
+            cuts_broken_records: true,
+        };
         let mut definitions = DefinitionLog::open(&live.paths, &live.meta, definitions_start, bounds)?;
         let state = StatePage::open(&live.paths)?;
         let epoch = state.epoch();
         // Before the first step, which may have nothing to do until a writer that waits for this continues.
         state.set_recorded(durable.position);
-        if flush.take_over(&live.paths, &state, !lock.before.is_empty(), end)? {
+        if flush.take_over(&live.paths, &state, !lock.stale_holder.is_empty(), tape_end)? {
             definitions.rewind(durable.definitions_bytes, durable.position, definitions_start)?;
         }
         let oldest = Position(live.indices()?.first().copied().unwrap_or(0).saturating_mul(size));
-        state.announce(oldest, oldest);
+        state.publish_oldest(oldest, oldest);
         // A recorder that died in between, or that did not seal, may have left segments open.
-        seal(&live.paths, oldest.0 / size, durable.position.0 / size)?;
+        seal_segments(&live.paths, oldest.0 / size, durable.position.0 / size)?;
         let sums = ChecksumWriter::new(&live.meta);
         let index = IndexBuilder::new(&live.meta);
         Ok(Self {
             copier: None,
-            position: Position(from * size),
+            position: Position(first_unsealed * size),
             definitions_bytes: definitions.bytes_passed(),
             last_unit_end: durable,
             on_the_way: VecDeque::with_capacity(ON_THE_WAY_MAX),
-            next: None,
-            live,
-            sync,
+            next_extent: None,
+            segment_locator: live,
+            sync_policy: sync,
             keep_segments,
             source: None,
-            copy: None,
-            spare: SpareCopy::default(),
-            sums,
-            index,
+            segment_copy: None,
+            spare_copy: SpareCopy::default(),
+            checksum_writer: sums,
+            index_builder: index,
             first_ordinal: 0,
             definitions,
-            state,
+            state_page: state,
             flush,
             caught_up: false,
             writer_epoch: None,
             epoch,
             retention: RetentionEnforcer::default(),
-            idle: 0,
+            idle_rounds: 0,
             _lock: lock,
         })
     }
@@ -192,12 +196,12 @@ impl TapeRecorder {
 
     fn try_step(&mut self) -> Result<bool> {
         self.caught_up = true;
-        let epoch = self.state.epoch();
+        let epoch = self.state_page.epoch();
         if epoch != self.epoch {
             if let Some(own_epoch) = self.writer_epoch.filter(|writer_epoch| epoch > *writer_epoch) {
                 // The copies and the checksums are the later writer's.
                 return Err(Error::Fenced {
-                    path: self.live.paths.dir.clone(),
+                    path: self.segment_locator.paths.tape_dir.clone(),
                     epoch: own_epoch,
                     newest: epoch,
                 });
@@ -205,7 +209,7 @@ impl TapeRecorder {
             self.restart_at_durable()?;
             self.epoch = epoch;
         }
-        if self.source.is_none() && !self.enter()? {
+        if self.source.is_none() && !self.enter_segment()? {
             return Ok(false);
         }
         self.give_pieces()?;
@@ -213,86 +217,92 @@ impl TapeRecorder {
             if let Some(copier) = &mut self.copier {
                 copier.wait_oldest()?;
             }
-            return self.pass(piece).map(|()| true);
+            return self.pass_piece(piece).map(|()| true);
         }
-        let Some(piece) = self.next.take() else { return Ok(false) };
+        let Some(piece) = self.next_extent.take() else { return Ok(false) };
         let source = self.source.as_ref().expect("entered");
-        let from = self.position.0 - source.base.0;
-        if piece.to == from && piece.pad.is_none() && piece.to < source.size {
-            self.idle += 1;
-            if self.idle.is_multiple_of(16)
-                && let Some(moved_source) = self.live.remap_moved(source)?
+        let data_offset = self.position.0 - source.base_position.0;
+        if piece.end_offset == data_offset && piece.pad.is_none() && piece.end_offset < source.data_bytes {
+            self.idle_rounds += 1;
+            if self.idle_rounds.is_multiple_of(16)
+                && let Some(moved_source) = self.segment_locator.remap_moved(source)?
                 // A hot segment that another process has removed is followed further; the file found instead is its
                 // copy.
-                && !(self.copy.as_ref().is_some_and(|copy| copy.segment.path == moved_source.path)
-                    && self.live.hot_place()?.is_some_and(|hot| source.path.starts_with(hot)))
+                && !(self.segment_copy.as_ref().is_some_and(|copy| copy.segment.path == moved_source.path)
+                    && self.segment_locator.hot_place()?.is_some_and(|hot| source.path.starts_with(hot)))
             {
                 self.take_source(moved_source)?;
             }
             return Ok(false);
         }
-        if let Some(copy) = &self.copy {
-            copy.extend(source, from, piece.to)?;
+        if let Some(copy) = &self.segment_copy {
+            copy.copy_range(source, data_offset, piece.end_offset)?;
         }
-        self.pass(piece).map(|()| true)
+        self.pass_piece(piece).map(|()| true)
     }
 
     /// Looks at the next frames, and gives the copier large pieces as long as it accepts more.
     fn give_pieces(&mut self) -> Result<()> {
         let source = self.source.as_ref().expect("entered");
-        while self.next.is_none() && self.on_the_way.len() < ON_THE_WAY_MAX {
-            let from = match self.on_the_way.back() {
-                Some(last) if !last.more => break,
-                Some(last) => last.to,
-                None => self.position.0 - source.base.0,
+        while self.next_extent.is_none() && self.on_the_way.len() < ON_THE_WAY_MAX {
+            let piece_start = match self.on_the_way.back() {
+                Some(last) if !last.has_more => break,
+                Some(last) => last.end_offset,
+                None => self.position.0 - source.base_position.0,
             };
             // A small piece is soon found, and the disk waits for it.
-            let waits = self.copy.is_some() && self.on_the_way.is_empty();
+            let waits = self.segment_copy.is_some() && self.on_the_way.is_empty();
             let at_most = if waits { APART_MIN } else { PIECE_BYTES };
-            let piece =
-                match RecordedExtent::scan(from, at_most, source, &mut self.definitions, &mut self.index) {
-                    // Pieces on the way come first; the error is met again after them.
-                    Err(_) if !self.on_the_way.is_empty() => break,
-                    other => other?,
-                };
-            let much = piece.to - from >= APART_MIN;
-            match &self.copy {
-                Some(copy) if much && started(&mut self.copier) => {
-                    let (copy, to) = (copy.clone(), piece.to);
-                    let load = CopyJob { copy, source: source.view(), from, to };
+            let piece = match RecordedExtent::scan(
+                piece_start,
+                at_most,
+                source,
+                &mut self.definitions,
+                &mut self.index_builder,
+            ) {
+                // Pieces on the way come first; the error is met again after them.
+                Err(_) if !self.on_the_way.is_empty() => break,
+                other => other?,
+            };
+            let much = piece.end_offset - piece_start >= APART_MIN;
+            match &self.segment_copy {
+                Some(copy) if much && start_copier(&mut self.copier) => {
+                    let (copy, to) = (copy.clone(), piece.end_offset);
+                    let load =
+                        CopyJob { copy, source: source.view(), from_offset: piece_start, to_offset: to };
                     if let Some(copier) = &mut self.copier {
                         copier.submit(load);
                     }
                     self.on_the_way.push_back(piece);
-                    if to >= source.size / 2 {
-                        self.spare.make(&self.live, source.index + 1);
+                    if to >= source.data_bytes / 2 {
+                        self.spare_copy.make_copy(&self.segment_locator, source.segment_index + 1);
                     }
                 }
-                _ => self.next = Some(piece),
+                _ => self.next_extent = Some(piece),
             }
         }
         Ok(())
     }
 
     /// Continues after a piece, which a hot tape has copied.
-    fn pass(&mut self, piece: RecordedExtent) -> Result<()> {
+    fn pass_piece(&mut self, piece: RecordedExtent) -> Result<()> {
         let source = self.source.as_ref().expect("entered");
-        let (base, from) = (source.base, self.position.0 - source.base.0);
+        let (base, from) = (source.base_position, self.position.0 - source.base_position.0);
         // SAFETY: every frame of the range was seen committed.
-        let bytes = unsafe { source.bytes(from, (piece.to - from) as usize) };
+        let bytes = unsafe { source.bytes(from, (piece.end_offset - from) as usize) };
         let (before, tail_bytes) =
             bytes.split_at(piece.last_unit_end.map_or(0, |mark| mark.position.0 - base.0 - from) as usize);
-        self.sums.add(before)?;
-        let open_sum = Some(self.sums.open_sum());
-        self.sums.add(tail_bytes)?;
-        let full = piece.pad.is_some() || piece.to == source.size;
-        self.idle = 0;
-        self.caught_up = !full && !piece.more && self.on_the_way.is_empty();
+        self.checksum_writer.add_bytes(before)?;
+        let open_sum = Some(self.checksum_writer.open_sum());
+        self.checksum_writer.add_bytes(tail_bytes)?;
+        let full = piece.pad.is_some() || piece.end_offset == source.data_bytes;
+        self.idle_rounds = 0;
+        self.caught_up = !full && !piece.has_more && self.on_the_way.is_empty();
         if let Some(pad) = piece.pad {
-            if let Some(copy) = &self.copy {
-                copy.segment.commit(piece.to, pad);
+            if let Some(copy) = &self.segment_copy {
+                copy.segment.commit(piece.end_offset, pad);
             }
-            self.sums.add(&pad.0.to_le_bytes())?;
+            self.checksum_writer.add_bytes(&pad.0.to_le_bytes())?;
         }
         self.definitions.flush()?;
         // Before the end of the segment, which may flush.
@@ -303,19 +313,19 @@ impl TapeRecorder {
             self.last_unit_end = DurableMark { open_sum, ..unit_end };
         }
         if full {
-            if self.last_unit_end.position == base.plus(piece.to) {
+            if self.last_unit_end.position == base.plus(piece.end_offset) {
                 // A pad belongs to no unit: the last whole unit before it also ends after it.
-                self.last_unit_end.position = base.plus(self.live.meta.segment_bytes);
+                self.last_unit_end.position = base.plus(self.segment_locator.meta.segment_bytes);
                 self.last_unit_end.open_sum = Some(0);
             }
             self.finish_segment()?;
         } else {
             // A reader of durable data waits for its sums, also for that of its last span.
-            self.sums.store(self.position < self.flush.flushed.position)?;
-            self.position = self.position.max(base.plus(piece.to));
+            self.checksum_writer.store_sums(self.position < self.flush.flushed.position)?;
+            self.position = self.position.max(base.plus(piece.end_offset));
         }
-        self.state.set_recorded(self.position);
-        if full && self.copier.is_some() && self.enter()? {
+        self.state_page.set_recorded(self.position);
+        if full && self.copier.is_some() && self.enter_segment()? {
             // The disk has something to do while what there is now is flushed.
             self.give_pieces()?;
         }
@@ -325,7 +335,9 @@ impl TapeRecorder {
     /// Begins the segment again: everything in it comes out the same.
     fn restart_segment(&mut self) {
         self.definitions.rewind_to_mark();
-        self.restart_at(Position(self.position.0 - self.position.0 % self.live.meta.segment_bytes));
+        self.restart_at(Position(
+            self.position.0 - self.position.0 % self.segment_locator.meta.segment_bytes,
+        ));
     }
 
     /// Sets the clock for finishing and removing segments, and the hook that is called before a removal.
@@ -341,20 +353,24 @@ impl TapeRecorder {
     /// Does the periodic work: flushes if a flush is due, and removes segments beyond the retention limits.
     pub fn housekeep(&mut self) -> Result<()> {
         self.sync_if_due()?;
-        let Some(keep) = self.retention.pass(&self.live, &self.state, self.position)? else { return Ok(()) };
+        let Some(keep) =
+            self.retention.announce_removals(&self.segment_locator, &self.state_page, self.position)?
+        else {
+            return Ok(());
+        };
         // Recovery begins at the durable position, and the dictionary log must have what goes.
-        let from = Position(keep * self.live.meta.segment_bytes);
-        if self.flush.durable.position < from {
+        let retained_from = Position(keep * self.segment_locator.meta.segment_bytes);
+        if self.flush.durable.position < retained_from {
             if self.flush.is_lost() {
                 return Ok(());
             }
-            self.sync()?;
+            self.flush_all()?;
             // A unit that begins before that, and is not whole yet.
-            if self.flush.durable.position < from {
+            if self.flush.durable.position < retained_from {
                 return Ok(());
             }
         }
-        self.retention.remove(&self.live, &self.state, keep);
+        self.retention.remove(&self.segment_locator, &self.state_page, keep);
         Ok(())
     }
 
@@ -362,22 +378,22 @@ impl TapeRecorder {
     pub fn finish(&mut self) -> Result<()> {
         self.sync_last()?;
         self.housekeep()?;
-        self.retention.save_state(&self.live);
+        self.retention.save_state(&self.segment_locator);
         Ok(())
     }
 
     /// Restarts at the segment base `position`, because later writes cannot be trusted.
     pub fn restart_at(&mut self, position: Position) {
         self.source = None;
-        self.copy = None;
+        self.segment_copy = None;
         self.on_the_way.clear();
-        self.next = None;
+        self.next_extent = None;
         if let Some(copier) = &mut self.copier {
             copier.wait_all();
         }
         self.position = position;
         // Those of segments that come again are made again.
-        self.flush.forget_indexes(position.0 / self.live.meta.segment_bytes);
+        self.flush.forget_indexes(position.0 / self.segment_locator.meta.segment_bytes);
         self.definitions_bytes = self.definitions.bytes_passed();
         // Units before the position stay whole. Later ones are found again, as far as they are not flushed.
         if self.last_unit_end.position > position {
@@ -386,70 +402,74 @@ impl TapeRecorder {
     }
 
     /// Begins the segment of the position; false if it is not there yet.
-    fn enter(&mut self) -> Result<bool> {
+    fn enter_segment(&mut self) -> Result<bool> {
         self.definitions.mark();
-        let index = self.position.0 / self.live.meta.segment_bytes;
-        let Some((segment, first_ordinal)) = self.live.segment(index)? else {
-            self.live.explain_missing(index)?;
-            if self.live.is_lost(index, || Ok(self.state.end().0))? {
+        let index = self.position.0 / self.segment_locator.meta.segment_bytes;
+        let Some((segment, first_ordinal)) = self.segment_locator.segment(index)? else {
+            self.segment_locator.explain_missing(index)?;
+            if self.segment_locator.is_lost(index, || Ok(self.state_page.published_end().0))? {
                 return Err(self.give_up_durability(index));
             }
             return Ok(false);
         };
         if self.flush.is_full() && !self.flush.is_lost() {
-            self.sync()?;
+            self.flush_all()?;
         }
-        self.sums.begin(&self.live.paths, &segment, &self.flush.durable)?;
-        if let Some((file, path)) = &self.sums.file {
-            self.flush.hold(FlushedFile::Checksums(index), file, path)?;
+        self.checksum_writer.begin_segment(&self.segment_locator.paths, &segment, &self.flush.durable)?;
+        if let Some((file, path)) = &self.checksum_writer.sums_file {
+            self.flush.hold_open(FlushedFile::Checksums(index), file, path)?;
         }
-        self.position = segment.base;
-        self.index.begin();
+        self.position = segment.base_position;
+        self.index_builder.begin_segment();
         self.first_ordinal = first_ordinal;
-        let header = SegmentHeader { meta: self.live.meta, index, first_ordinal };
+        let header = SegmentHeader { meta: self.segment_locator.meta, index, first_ordinal };
         self.take_source_with(segment, &header)?;
         Ok(true)
     }
 
     fn take_source(&mut self, segment: MappedSegment) -> Result<()> {
-        let (_, first_ordinal) = MappedSegment::open(&segment.path, &self.live.meta, segment.index, false)?
-            .ok_or_else(|| {
-            Error::damage(&segment.path, 0, "the segment went away while it was opened")
-        })?;
-        let header = SegmentHeader { meta: self.live.meta, index: segment.index, first_ordinal };
+        let (_, first_ordinal) =
+            MappedSegment::open(&segment.path, &self.segment_locator.meta, segment.segment_index, false)?
+                .ok_or_else(|| {
+                    Error::damage(&segment.path, 0, "the segment went away while it was opened")
+                })?;
+        let header =
+            SegmentHeader { meta: self.segment_locator.meta, index: segment.segment_index, first_ordinal };
         self.take_source_with(segment, &header)
     }
 
     fn take_source_with(&mut self, source: MappedSegment, header: &SegmentHeader) -> Result<()> {
         source.read_once();
-        let path = segment_path(&self.live.paths.segments(), header.index);
-        self.copy = if source.path == path {
+        let path = segment_path(&self.segment_locator.paths.segments(), header.index);
+        self.segment_copy = if source.path == path {
             None
         } else {
             unseal(&path)?;
-            let base = Position(header.index * self.live.meta.segment_bytes);
+            let base = Position(header.index * self.segment_locator.meta.segment_bytes);
             let existing_copy = match self.flush.is_suspect(base) {
                 // The file may differ from the disk. The segment gets a new file, on other blocks.
                 true => None,
-                false => MappedSegment::open(&path, &self.live.meta, header.index, true)?,
+                false => MappedSegment::open(&path, &self.segment_locator.meta, header.index, true)?,
             };
             let (segment, have) = match existing_copy {
                 Some((segment, _)) => {
                     segment.write_header(header);
-                    let have = committed_bytes(&segment);
-                    check_copy(&self.live, &segment, have, &self.flush.durable)?;
-                    if have < segment.size && segment.look(have) != HeaderWordState::Pad {
+                    let committed_end = committed_bytes(&segment);
+                    check_copy(&self.segment_locator, &segment, committed_end, &self.flush.durable)?;
+                    if committed_end < segment.data_bytes
+                        && segment.header_state(committed_end) != HeaderWordState::Pad
+                    {
                         // A copy that was cut off: its first word is missing, the rest may be there.
-                        segment.reserve(have, SegmentAllocation::Ready)?;
-                        segment.zero_from(have);
+                        segment.reserve_blocks(committed_end, SegmentAllocation::Ready)?;
+                        segment.zero_from(committed_end);
                     }
-                    (segment, have)
+                    (segment, committed_end)
                 }
                 None => {
-                    let covered = self.flush.durable.position.0.saturating_sub(base.0).min(source.size);
+                    let covered = self.flush.durable.position.0.saturating_sub(base.0).min(source.data_bytes);
                     // SAFETY: below the durable position, so committed, and within the segment.
                     let durable = unsafe { source.bytes(0, covered as usize) };
-                    match self.spare.install(&self.live, header, path, durable) {
+                    match self.spare_copy.install(&self.segment_locator, header, path, durable) {
                         Ok(segment) => (segment, covered),
                         Err(e) if covered > 0 => {
                             return Err(self.handle_flush_failure(FlushedFile::Segment(header.index), e)?);
@@ -460,52 +480,56 @@ impl TapeRecorder {
             };
             Some(Arc::new(SegmentCopy::new(segment, have)))
         };
-        let written = self.copy.as_ref().map_or(&source, |copy| &copy.segment);
-        self.flush.hold(FlushedFile::Segment(header.index), &written.file, &written.path)?;
+        let copied_segment = self.segment_copy.as_ref().map_or(&source, |copy| &copy.segment);
+        self.flush.hold_open(
+            FlushedFile::Segment(header.index),
+            &copied_segment.file,
+            &copied_segment.path,
+        )?;
         self.source = Some(source);
         Ok(())
     }
 
     /// Writes the index of segment `index`, which is finished and has its checksums. A tape is whole without it.
     fn store_index(&mut self, index: u64) {
-        let (paths, meta) = (&self.live.paths, self.live.meta);
+        let (paths, meta) = (&self.segment_locator.paths, self.segment_locator.meta);
         let Some(sums) = segment_index::load_sums_crc(paths, &meta, index) else { return };
         let header = SegmentHeader { meta, index, first_ordinal: self.first_ordinal };
-        let bytes = self.index.finish(&header, sums);
+        let bytes = self.index_builder.finish(&header, sums);
         self.flush.write_index(paths, index, bytes);
     }
 
     fn finish_segment(&mut self) -> Result<()> {
-        let index = self.sums.index;
-        self.sums.fill()?;
-        self.sums.store(true)?;
+        let index = self.checksum_writer.segment_index;
+        self.checksum_writer.add_pad_zeros()?;
+        self.checksum_writer.store_sums(true)?;
         let time = self.retention.finish_time();
-        self.sums.set_finish_time(time)?;
+        self.checksum_writer.set_finish_time(time)?;
         self.retention.add_finished(index, time);
         self.store_index(index);
         if let Some(source) = self.source.take() {
-            self.live.return_segment(source);
+            self.segment_locator.return_segment(source);
         }
-        if let Some(copy) = self.copy.take() {
+        if let Some(copy) = self.segment_copy.take() {
             sys::begin_write_back(&copy.segment.file);
         }
-        self.position = Position((index + 1) * self.live.meta.segment_bytes);
+        self.position = Position((index + 1) * self.segment_locator.meta.segment_bytes);
         // With the position: after an error below, the recorder begins again with the next segment, not with this one.
         self.definitions.mark();
-        if let Some(hot) = self.live.hot_place()? {
-            let old: Vec<u64> = list_segments(&hot)?
+        if let Some(hot) = self.segment_locator.hot_place()? {
+            let old_segments: Vec<u64> = list_segments(&hot)?
                 .into_iter()
                 .filter(|old| old + self.keep_segments <= index + 1)
                 .collect();
-            let size = self.live.meta.segment_bytes;
+            let size = self.segment_locator.meta.segment_bytes;
             // Bytes that are not durable may have to be written again, and only from this directory.
-            if old.last().is_some_and(|last| (last + 1) * size > self.flush.flushed.position.0)
+            if old_segments.last().is_some_and(|last| (last + 1) * size > self.flush.flushed.position.0)
                 && !self.flush.is_lost()
             {
-                self.sync()?;
+                self.flush_all()?;
             }
-            for old in old {
-                segment_pool::retire(&hot, old)?;
+            for old in old_segments {
+                segment_pool::retire_segment(&hot, old)?;
             }
         }
         Ok(())
@@ -513,9 +537,9 @@ impl TapeRecorder {
 }
 
 /// Starts the copy thread if necessary and returns whether it runs. Without it the recorder does each step in turn.
-fn started(copier: &mut Option<CopyThread>) -> bool {
+fn start_copier(copier: &mut Option<CopyThread>) -> bool {
     if copier.is_none() {
-        *copier = CopyThread::start().ok();
+        *copier = CopyThread::start_thread().ok();
     }
     copier.is_some()
 }

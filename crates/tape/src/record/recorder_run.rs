@@ -21,11 +21,11 @@ const PAGE: u64 = 4096;
 #[derive(Debug)]
 pub(crate) struct RecordedExtent {
     /// Data offset after its last frame.
-    pub to: u64,
+    pub end_offset: u64,
     /// The pad that is after it, up to the end of the segment.
     pub pad: Option<FrameHeader>,
     /// The piece ends because of its size, and more frames may follow.
-    pub more: bool,
+    pub has_more: bool,
     /// The last whole unit that ends in it.
     pub last_unit_end: Option<DurableMark>,
     /// Bytes of the definitions before its end.
@@ -42,8 +42,9 @@ impl RecordedExtent {
         definitions: &mut DefinitionLog,
         index: &mut IndexBuilder,
     ) -> Result<Self> {
-        let mut piece = Self { to: from, pad: None, more: false, last_unit_end: None, definitions_bytes: 0 };
-        let (mut to, at_most, size) = (from, from.saturating_add(at_most), source.size);
+        let mut piece =
+            Self { end_offset: from, pad: None, has_more: false, last_unit_end: None, definitions_bytes: 0 };
+        let (mut to, at_most, size) = (from, from.saturating_add(at_most), source.data_bytes);
         // The end of the last whole unit, and the bytes of the definitions before it.
         let mut definitions_bytes = definitions.bytes_passed();
         let (mut whole_end, mut whole_definitions_bytes) = (from, definitions_bytes);
@@ -59,16 +60,16 @@ impl RecordedExtent {
                 break;
             }
             if to >= at_most && (to.is_multiple_of(PAGE) || to >= at_most.saturating_add(PAGE_WITHIN)) {
-                piece.more = true;
+                piece.has_more = true;
                 break;
             }
-            match source.look(to) {
+            match source.header_state(to) {
                 HeaderWordState::Frame(header) => {
-                    index.add(source, to, header);
+                    index.add_frame(source, to, header);
                     if DEFINITION_KINDS.contains(&header.kind()) {
                         // SAFETY: `look` saw the frame committed at `to`, its length within the segment.
                         let frame = unsafe { source.bytes(to, header.len_bytes()) };
-                        definitions.push(source.base.plus(to), frame);
+                        definitions.push(source.base_position.plus(to), frame);
                         definitions_bytes = definitions.bytes_passed();
                     }
                     to += header.len_bytes() as u64;
@@ -77,8 +78,9 @@ impl RecordedExtent {
                     }
                 }
                 HeaderWordState::Pad => {
-                    piece.pad =
-                        Some(FrameHeader::new_unstamped(KIND_PAD, 0, 0).with_stamp(source.base.plus(to)));
+                    piece.pad = Some(
+                        FrameHeader::new_unstamped(KIND_PAD, 0, 0).with_stamp(source.base_position.plus(to)),
+                    );
                     break;
                 }
                 HeaderWordState::Nothing => break,
@@ -89,9 +91,9 @@ impl RecordedExtent {
                 }
             }
         }
-        (piece.to, piece.definitions_bytes) = (to, definitions_bytes);
+        (piece.end_offset, piece.definitions_bytes) = (to, definitions_bytes);
         piece.last_unit_end = (whole_end > from).then(|| DurableMark {
-            position: source.base.plus(whole_end),
+            position: source.base_position.plus(whole_end),
             definitions_bytes: whole_definitions_bytes,
             open_sum: None,
         });

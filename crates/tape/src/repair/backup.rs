@@ -30,7 +30,7 @@ const LOG: &str = "repairs.log";
 #[derive(Debug)]
 pub(super) struct RepairBackup {
     tape: PathBuf,
-    dir: Option<PathBuf>,
+    backup_dir: Option<PathBuf>,
     saved_files: BTreeSet<PathBuf>,
 }
 
@@ -43,28 +43,28 @@ pub(super) struct FileAttributes {
 
 impl RepairBackup {
     pub fn new(paths: &TapePaths) -> Self {
-        Self { tape: paths.dir.clone(), dir: None, saved_files: BTreeSet::new() }
+        Self { tape: paths.tape_dir.clone(), backup_dir: None, saved_files: BTreeSet::new() }
     }
 
     /// Returns the directory in which this repair keeps files, if it has kept any.
     pub fn dir(&self) -> Option<&Path> {
-        self.dir.as_deref()
+        self.backup_dir.as_deref()
     }
 
     /// Returns the path for a new file that has no name yet. Removes any earlier file there.
     pub fn temp_path(&mut self) -> Result<PathBuf> {
-        let path = self.made()?.join("new");
+        let path = self.backup_directory()?.join("new");
         remove(&path)?;
         Ok(path)
     }
 
     /// Keeps a copy of the file at `path`, once, if there is one.
-    pub fn keep(&mut self, path: &Path) -> Result<()> {
+    pub fn keep_copy(&mut self, path: &Path) -> Result<()> {
         if self.saved_files.contains(path) || !path.exists() {
             return Ok(());
         }
-        let to = self.place_of(path)?;
-        let temp = to.with_added_extension("copying");
+        let backup_path = self.place_of(path)?;
+        let temp = backup_path.with_added_extension("copying");
         remove(&temp)?;
         fs::copy(path, &temp).with_context("copy", path)?;
         // A copy of a file that is read-only is so as well, and can be flushed all the same.
@@ -73,18 +73,18 @@ impl RepairBackup {
             _ = sys::set_modified(&file, time);
         }
         sys::sync_data(&file).with_context("flush", &temp)?;
-        self.named(&temp, &to)?;
+        self.backup_named(&temp, &backup_path)?;
         self.saved_files.insert(path.into());
         Ok(())
     }
 
     /// Keeps the first `bytes` of the file at `path`, as the file of that name with `.start` appended.
     pub fn keep_start(&mut self, path: &Path, bytes: u64) -> Result<()> {
-        let to = self.place_of(path)?.with_added_extension("start");
+        let backup_path = self.place_of(path)?.with_added_extension("start");
         let text = crate::disk::layout::read_start(path, bytes).with_context("read", path)?;
-        let temp = to.with_added_extension("copying");
+        let temp = backup_path.with_added_extension("copying");
         write_flushed(&temp, &text)?;
-        self.named(&temp, &to)
+        self.backup_named(&temp, &backup_path)
     }
 
     /// Moves the file at `path` away, if there is one.
@@ -92,12 +92,12 @@ impl RepairBackup {
         if !path.exists() {
             return Ok(());
         }
-        let to = self.place_of(path)?;
+        let backup_path = self.place_of(path)?;
         if is_on_other_file_system(path, &self.tape) {
-            self.keep(path)?;
+            self.keep_copy(path)?;
             return remove(path);
         }
-        self.named(path, &to)?;
+        self.backup_named(path, &backup_path)?;
         sync_parent(path)
     }
 
@@ -110,7 +110,7 @@ impl RepairBackup {
 
     /// Replaces the file at `path` with the flushed file at `temp`, and keeps the old file.
     pub fn install(&mut self, temp: &Path, path: &Path, look: &FileAttributes) -> Result<()> {
-        self.keep(path)?;
+        self.keep_copy(path)?;
         if let Some(time) = look.modified {
             let file = File::open(temp).with_context("open", temp)?;
             _ = sys::set_modified(&file, time);
@@ -124,7 +124,7 @@ impl RepairBackup {
 
     /// Writes a line into the tape's log of repairs, before the action that it describes.
     pub fn log(&mut self, line: &str) -> Result<()> {
-        let dir = self.made()?.to_path_buf();
+        let dir = self.backup_directory()?.to_path_buf();
         let path = self.tape.join(LOG);
         let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut file =
@@ -136,39 +136,39 @@ impl RepairBackup {
 
     /// Removes files that only the running repair needs.
     pub fn finish(&mut self) -> Result<()> {
-        match &self.dir {
+        match &self.backup_dir {
             Some(dir) => remove(&dir.join("new")),
             None => Ok(()),
         }
     }
 
-    fn made(&mut self) -> Result<&Path> {
-        if self.dir.is_none() {
-            let last = repairs(&self.tape)?.last().map_or(0, |(n, _)| *n);
-            let dir = self.tape.join(format!("{NAME}{}", last + 1));
+    fn backup_directory(&mut self) -> Result<&Path> {
+        if self.backup_dir.is_none() {
+            let last_number = repairs(&self.tape)?.last().map_or(0, |(n, _)| *n);
+            let dir = self.tape.join(format!("{NAME}{}", last_number + 1));
             sys::make_dir(&dir).with_context("make", &dir)?;
             sync_dir(&self.tape)?;
-            self.dir = Some(dir);
+            self.backup_dir = Some(dir);
         }
-        Ok(self.dir.as_deref().expect("made above"))
+        Ok(self.backup_dir.as_deref().expect("made above"))
     }
 
     /// Returns the path under which a file is kept, and makes the directories to it.
     fn place_of(&mut self, path: &Path) -> Result<PathBuf> {
-        let inside = match path.strip_prefix(&self.tape) {
+        let relative_path = match path.strip_prefix(&self.tape) {
             Ok(inside) => inside.to_path_buf(),
             // A hot segment.
             Err(_) => Path::new("hot").join(path.file_name().unwrap_or_default()),
         };
-        let to = self.made()?.join(inside);
-        if let Some(parent) = to.parent() {
+        let backup_path = self.backup_directory()?.join(relative_path);
+        if let Some(parent) = backup_path.parent() {
             sys::make_dir(parent).with_context("make", parent)?;
             sync_parent(parent)?;
         }
-        Ok(to)
+        Ok(backup_path)
     }
 
-    fn named(&self, from: &Path, to: &Path) -> Result<()> {
+    fn backup_named(&self, from: &Path, to: &Path) -> Result<()> {
         sys::rename(from, to).with_context("rename", to)?;
         sync_parent(to)
     }

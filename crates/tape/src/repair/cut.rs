@@ -7,7 +7,7 @@ use unitape_model::Position;
 
 use crate::disk::cursor::Cursor;
 use crate::disk::durable::DurableMark;
-use crate::disk::hot::{HotDirectoryLookup, find};
+use crate::disk::hot::{HotDirectoryLookup, find_hot_directory};
 use crate::disk::layout::{
     HEADER_PAGE, SegmentHeader, list_indexes, list_segments, list_sums, read_start, remove, segment_path,
     sync_dir,
@@ -43,13 +43,13 @@ impl RepairSession<'_> {
         let mut position = survey.first();
         let mut has_ended = false;
         for segment_survey in &survey.segments {
-            if position < segment_survey.base && !has_ended {
+            if position < segment_survey.base_position && !has_ended {
                 let path = segment_path(&segments_dir, position.0 / size);
-                self.wound(
+                self.add_wound(
                     &path,
                     0,
                     "the segment is missing",
-                    UnmendedRange { from: position, to: segment_survey.base },
+                    UnmendedRange { from_position: position, to_position: segment_survey.base_position },
                     wounds,
                 );
             }
@@ -57,27 +57,32 @@ impl RepairSession<'_> {
                 break;
             }
             if segment_survey.header.is_err() {
-                wounds.push(UnmendedRange { from: segment_survey.base, to: segment_survey.base.plus(size) });
+                wounds.push(UnmendedRange {
+                    from_position: segment_survey.base_position,
+                    to_position: segment_survey.base_position.plus(size),
+                });
             }
-            let path = segment_path(&segments_dir, segment_survey.index);
-            let end = segment_survey.base.plus(segment_survey.frames_end);
-            position = segment_survey.base.plus(size);
-            match segment_survey.stop {
+            let path = segment_path(&segments_dir, segment_survey.segment_index);
+            let frames_end = segment_survey.base_position.plus(segment_survey.frames_end);
+            position = segment_survey.base_position.plus(size);
+            match segment_survey.scan_end {
                 SegmentScanEnd::Full => {}
                 // A kill or a power loss leaves this; the next writer ends the tape here.
-                SegmentScanEnd::Nothing if end >= durable => (position, has_ended) = (end, true),
+                SegmentScanEnd::Nothing if frames_end >= durable => {
+                    (position, has_ended) = (frames_end, true)
+                }
                 SegmentScanEnd::Damage
-                    if end >= durable && self.rebooted && segment_survey.length == size =>
+                    if frames_end >= durable && self.has_rebooted && segment_survey.length == size =>
                 {
-                    (position, has_ended) = (end, true)
+                    (position, has_ended) = (frames_end, true)
                 }
                 SegmentScanEnd::Nothing => {
                     let gap_problem = "nothing stands here, and the tape is durable further";
-                    self.wound(
+                    self.add_wound(
                         &path,
                         HEADER_PAGE + segment_survey.frames_end,
                         gap_problem,
-                        UnmendedRange { from: end, to: position.min(durable) },
+                        UnmendedRange { from_position: frames_end, to_position: position.min(durable) },
                         wounds,
                     );
                 }
@@ -86,41 +91,48 @@ impl RepairSession<'_> {
                         true => "the segment is cut short",
                         false => "no frame can start here",
                     };
-                    let wound = UnmendedRange { from: end, to: position };
-                    self.wound(&path, HEADER_PAGE + segment_survey.frames_end, stop_problem, wound, wounds);
+                    let wound = UnmendedRange { from_position: frames_end, to_position: position };
+                    self.add_wound(
+                        &path,
+                        HEADER_PAGE + segment_survey.frames_end,
+                        stop_problem,
+                        wound,
+                        wounds,
+                    );
                 }
             }
         }
         let hot = SegmentLocator::from_manifest(self.paths.clone(), survey.meta).hot_place()?;
         let hot = hot.is_some_and(|hot| segment_path(&hot, position.0 / size).exists());
         // A claim that was not published may have been given out in a segment that is there, and so it says nothing.
-        let reached = match self.closed || self.rebooted || hot || !position.0.is_multiple_of(size) {
+        let reached = match self.was_closed || self.has_rebooted || hot || !position.0.is_multiple_of(size) {
             true => None,
-            false => StatePage::look(self.paths)?.map(|state| state.end().0),
+            false => StatePage::attach_reader(self.paths)?.map(|state| state.published_end().0),
         };
         let summed = summed.filter(|summed| summed.0 > position.0.next_multiple_of(survey.meta.span()));
         let reach = reached.into_iter().chain(summed).fold(durable, Position::max);
-        if position < reach && !wounds.iter().any(|w| w.to > position) {
+        if position < reach && !wounds.iter().any(|w| w.to_position > position) {
             let path = segment_path(&segments_dir, position.0 / size);
             let end_problem = "the tape ends here, but it continued";
-            self.wound(
+            self.add_wound(
                 &path,
                 HEADER_PAGE + position.0 % size,
                 end_problem,
-                UnmendedRange { from: position, to: reach },
+                UnmendedRange { from_position: position, to_position: reach },
                 wounds,
             );
         }
-        if !self.closed && !self.rebooted {
-            let live = SegmentLocator::from_manifest(self.paths.clone(), survey.meta);
-            if let Some((from, Error::Damage { path, offset, reason })) = first_lost(&live, durable)?
-                && !wounds.iter().any(|w| w.from <= from && from < w.to)
+        if !self.was_closed && !self.has_rebooted {
+            let segment_locator = SegmentLocator::from_manifest(self.paths.clone(), survey.meta);
+            if let Some((from, Error::Damage { path, offset, reason })) =
+                first_lost(&segment_locator, durable)?
+                && !wounds.iter().any(|w| w.from_position <= from && from < w.to_position)
             {
-                self.wound(
+                self.add_wound(
                     &path,
                     offset,
                     &reason,
-                    UnmendedRange { from, to: survey.end().1.max(from) },
+                    UnmendedRange { from_position: from, to_position: survey.end_positions().1.max(from) },
                     wounds,
                 );
             }
@@ -128,7 +140,7 @@ impl RepairSession<'_> {
         Ok(())
     }
 
-    fn wound(
+    fn add_wound(
         &mut self,
         file: &Path,
         offset: u64,
@@ -137,38 +149,43 @@ impl RepairSession<'_> {
         wounds: &mut Vec<UnmendedRange>,
     ) {
         wounds.push(wound);
-        self.find(RepairFinding {
-            file: file.into(),
+        self.add_finding(RepairFinding {
+            file_path: file.into(),
             offset,
-            positions: Some((wound.from, wound.to)),
+            position_range: Some((wound.from_position, wound.to_position)),
             problem: problem.to_owned(),
             remedy: RepairRemedy::Truncate,
             action: "the data are lost; cut the tape here (--truncate), or leave it: readers continue after it with \
                      --skip-damage"
                 .to_owned(),
-            mended: false,
+            is_mended: false,
         });
     }
 
     /// Cuts the tape before the first wound, if you want that, and reports the removed part.
-    pub(super) fn cut(
+    pub(super) fn cut_tape(
         &mut self,
         survey: &mut TapeSurvey,
         durable: &mut DurableMark,
         wounds: &[UnmendedRange],
     ) -> Result<()> {
-        let Some(first) = wounds.iter().map(|w| w.from).min() else { return Ok(()) };
-        let (position, ordinal) = survey.unit_end_before(first)?;
-        let (size, wanted) = (survey.meta.segment_bytes, self.options.truncate);
-        let end =
-            wounds.iter().map(|w| w.to).max().unwrap_or(first).max(survey.end().1).max(durable.position);
+        let Some(first_wound) = wounds.iter().map(|w| w.from_position).min() else { return Ok(()) };
+        let (position, ordinal) = survey.unit_end_before(first_wound)?;
+        let (size, wanted) = (survey.meta.segment_bytes, self.options.truncates);
+        let cut_end = wounds
+            .iter()
+            .map(|w| w.to_position)
+            .max()
+            .unwrap_or(first_wound)
+            .max(survey.end_positions().1)
+            .max(durable.position);
         let mut events = 0;
-        for segment_survey in survey.segments.iter().filter(|s| s.base.plus(size) > position) {
-            let kept_bytes = position.0.saturating_sub(segment_survey.base.0);
+        for segment_survey in survey.segments.iter().filter(|s| s.base_position.plus(size) > position) {
+            let kept_bytes = position.0.saturating_sub(segment_survey.base_position.0);
             let segment = survey.open(segment_survey, false)?;
             let mut offset = 0;
             while offset < segment_survey.frames_end
-                && let HeaderWordState::Frame(header) = segment.look(offset)
+                && let HeaderWordState::Frame(header) = segment.header_state(offset)
             {
                 events += u64::from(offset >= kept_bytes && !header.is_meta());
                 offset += header.len_bytes() as u64;
@@ -178,41 +195,43 @@ impl RepairSession<'_> {
         let completed = self.report.cut.filter(|_| wanted);
         self.report.cut = Some(RepairCut {
             position,
-            end: completed.map_or(end, |cut| cut.end.max(end)),
+            end_before_cut: completed.map_or(cut_end, |cut| cut.end_before_cut.max(cut_end)),
             events: events + completed.map_or(0, |cut| cut.events),
-            wanted,
+            is_applied: wanted,
         });
         if !wanted {
             return Ok(());
         }
         for finding in &mut self.report.findings {
             if matches!(finding.remedy, RepairRemedy::Truncate | RepairRemedy::AcceptOrTruncate)
-                && !finding.mended
+                && !finding.is_mended
             {
-                finding.mended = true;
+                finding.is_mended = true;
                 finding.action = format!("the tape ends before it, at position {position}");
             }
         }
         if self.options.apply {
-            self.backup.log(&format!("cut {position} {end} {events}"))?;
+            self.backup.log(&format!("cut {position} {cut_end} {events}"))?;
             let pending = PendingCut {
                 position,
                 ordinal: ordinal.unwrap_or(0),
                 durable: durable.position,
                 epoch: optional(newest_epoch(self.paths, survey.meta.id))?.unwrap_or(0),
-                end,
+                end_before_cut: cut_end,
                 events,
             };
             let path = PendingCut::path(self.paths);
             self.backup.replace(&path, &pending.encode(&survey.meta), &FileAttributes::default())?;
             self.complete_cut(survey, &pending)?;
         } else {
-            let first = survey.first();
-            survey.segments.retain(|s| s.base < position || s.base == first);
-            if let Some(last) = survey.segments.last_mut().filter(|s| s.base.plus(size) > position) {
-                last.frames_end = position.0.saturating_sub(last.base.0);
-                last.unit_end = Some(last.frames_end).filter(|end| *end > 0);
-                last.stop = SegmentScanEnd::Nothing;
+            let oldest_position = survey.first();
+            survey.segments.retain(|s| s.base_position < position || s.base_position == oldest_position);
+            if let Some(last_segment) =
+                survey.segments.last_mut().filter(|s| s.base_position.plus(size) > position)
+            {
+                last_segment.frames_end = position.0.saturating_sub(last_segment.base_position.0);
+                last_segment.unit_end = Some(last_segment.frames_end).filter(|end| *end > 0);
+                last_segment.scan_end = SegmentScanEnd::Nothing;
             }
         }
         if position < durable.position {
@@ -235,7 +254,7 @@ impl RepairSession<'_> {
             Err(e) => return Err(e),
         };
         let action = "moved away: where the tape is damaged, this repair cuts it again";
-        self.mends(&path, refused.0, refused.1, action);
+        self.add_mended(&path, refused.0, refused.1, action);
         if self.options.apply {
             self.backup.move_away(&path)?;
         }
@@ -268,11 +287,11 @@ impl RepairSession<'_> {
     }
 
     fn resume(&mut self, survey: &mut TapeSurvey, pending: &PendingCut) -> Result<()> {
-        let PendingCut { position, end, events, .. } = *pending;
-        self.report.cut = Some(RepairCut { position, end, events, wanted: true });
+        let PendingCut { position, end_before_cut: end, events, .. } = *pending;
+        self.report.cut = Some(RepairCut { position, end_before_cut: end, events, is_applied: true });
         let problem = format!("a repair was killed while it cut the tape at position {position}");
         let action = "the cut is completed; only then the rest of the tape can be compared";
-        self.mends(&PendingCut::path(self.paths), 0, problem, action);
+        self.add_mended(&PendingCut::path(self.paths), 0, problem, action);
         if self.options.apply {
             self.complete_cut(survey, pending)?;
         }
@@ -294,7 +313,7 @@ impl RepairSession<'_> {
         self.cut_run(cut.position, cut.ordinal)?;
         self.cut_lineage(survey, cut)?;
         remove(&PendingCut::path(self.paths))?;
-        sync_dir(&self.paths.dir)?;
+        sync_dir(&self.paths.tape_dir)?;
         *survey = TapeSurvey::scan_segments(self.paths, &survey.meta)?;
         Ok(())
     }
@@ -303,23 +322,23 @@ impl RepairSession<'_> {
     fn cut_segments(&mut self, survey: &TapeSurvey, cut: &PendingCut, open_sum: Option<u32>) -> Result<()> {
         let PendingCut { position, ordinal, durable, .. } = *cut;
         let segments_dir = self.paths.segments();
-        let link = find(self.paths, survey.meta.id)?;
+        let link = find_hot_directory(self.paths, survey.meta.id)?;
         if let HotDirectoryLookup::Own(hot) | HotDirectoryLookup::Early(hot) = &link {
             for index in list_segments(hot)? {
-                self.backup.keep(&segment_path(hot, index))?;
+                self.backup.keep_copy(&segment_path(hot, index))?;
             }
-            self.backup.keep(&self.paths.hot())?;
+            self.backup.keep_copy(&self.paths.hot())?;
         }
         match link {
-            HotDirectoryLookup::Own(hot) => HotDirectory::lock(hot)?.remove(self.paths)?,
+            HotDirectoryLookup::Own(hot) => HotDirectory::lock_directory(hot)?.remove(self.paths)?,
             // Its directory has no mark, so nothing in it is removed.
             HotDirectoryLookup::Early(_) => forget_link(self.paths)?,
             HotDirectoryLookup::None | HotDirectoryLookup::Gone(_) | HotDirectoryLookup::Other { .. } => {}
         }
-        let first = survey.first();
+        let oldest_position = survey.first();
         let size = survey.meta.segment_bytes;
         let base = |index: u64| Position(index * size);
-        let is_after_cut = |index: &u64| base(*index) >= position && base(*index) > first;
+        let is_after_cut = |index: &u64| base(*index) >= position && base(*index) > oldest_position;
         for index in list_segments(&segments_dir)?.into_iter().rev().filter(is_after_cut) {
             self.backup.move_away(&segment_path(&segments_dir, index))?;
         }
@@ -336,32 +355,32 @@ impl RepairSession<'_> {
         let Some(segment_survey) = survey.segment_at(position) else {
             return Ok(());
         };
-        if position == segment_survey.base && segment_survey.base > first {
+        if position == segment_survey.base_position && segment_survey.base_position > oldest_position {
             return Ok(());
         }
-        let path = segment_path(&segments_dir, segment_survey.index);
-        let kept_bytes = position.0 - segment_survey.base.0;
+        let path = segment_path(&segments_dir, segment_survey.segment_index);
+        let kept_bytes = position.0 - segment_survey.base_position.0;
         let header = SegmentHeader {
             meta: survey.meta,
-            index: segment_survey.index,
+            index: segment_survey.segment_index,
             first_ordinal: if kept_bytes == 0 {
                 ordinal
             } else {
-                survey.first_ordinal(segment_survey.index).unwrap_or(0)
+                survey.first_ordinal(segment_survey.segment_index).unwrap_or(0)
             },
         };
-        let new = self.backup.temp_path()?;
-        let segment = MappedSegment::create(&new, &header, SegmentAllocation::Ready)?;
+        let temp_path = self.backup.temp_path()?;
+        let segment = MappedSegment::create(&temp_path, &header, SegmentAllocation::Ready)?;
         if kept_bytes > 0 {
-            let from = survey.open(segment_survey, false)?;
+            let mapped_segment = survey.open(segment_survey, false)?;
             // SAFETY: `unit_end_before` walked the range to the unit's end at `position`, for a fresh cut and for a resumed
             // one; and the new file is ours.
-            unsafe { segment.copy_in(0, from.bytes(0, kept_bytes as usize)) };
+            unsafe { segment.copy_in(0, mapped_segment.bytes(0, kept_bytes as usize)) };
         }
-        sys::sync_data(&segment.file).with_context("flush", &new)?;
+        sys::sync_data(&segment.file).with_context("flush", &temp_path)?;
         drop(segment);
-        self.backup.install(&new, &path, &FileAttributes::default())?;
-        let sums_path = self.paths.crc(segment_survey.index);
+        self.backup.install(&temp_path, &path, &FileAttributes::default())?;
+        let sums_path = self.paths.crc(segment_survey.segment_index);
         let span = survey.meta.span();
         if kept_bytes == 0 {
             self.backup.move_away(&sums_path)?;
@@ -392,7 +411,7 @@ impl RepairSession<'_> {
     fn cut_run(&mut self, position: Position, ordinal: u64) -> Result<()> {
         let page = self.paths.run().join(StatePage::NAME);
         if page.exists() {
-            self.backup.keep(&page)?;
+            self.backup.keep_copy(&page)?;
             let state = StatePage::open(self.paths)?;
             state.set_end(position, ordinal);
             // The words recorded, durable and requested: no process has the page open, because this repair holds the
@@ -401,15 +420,20 @@ impl RepairSession<'_> {
                 state.word(word).fetch_min(position.0, Ordering::Relaxed);
             }
         }
-        for name in Cursor::names(&self.paths.dir)? {
-            let Ok(mut cursor) = Cursor::open(&self.paths.dir, &name) else { continue };
+        for name in Cursor::names(&self.paths.tape_dir)? {
+            let Ok(mut cursor) = Cursor::open(&self.paths.tape_dir, &name) else { continue };
             if cursor.load().is_ok_and(|stored_position| {
                 stored_position.is_some_and(|cursor_position| cursor_position > position)
             }) {
                 let path: PathBuf = self.paths.run().join("cursors").join(&name);
-                self.backup.keep(&path)?;
+                self.backup.keep_copy(&path)?;
                 cursor.store(position)?;
-                self.mends(&path, 32, "the cursor is behind the cut", format!("set to position {position}"));
+                self.add_mended(
+                    &path,
+                    32,
+                    "the cursor is behind the cut",
+                    format!("set to position {position}"),
+                );
             }
         }
         Ok(())

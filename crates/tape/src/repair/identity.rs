@@ -18,12 +18,17 @@ use crate::trust::survey::TapeSurvey;
 impl RepairSession<'_> {
     /// Removes files that a killed repair did not clean up.
     pub(super) fn leftovers(&mut self) -> Result<()> {
-        for (_, dir) in repairs(&self.paths.dir)? {
-            let new = dir.join("new");
-            if new.exists() {
-                self.mends(&new, 0, "a repair was killed before it put this file in its place", "removed");
+        for (_, dir) in repairs(&self.paths.tape_dir)? {
+            let new_path = dir.join("new");
+            if new_path.exists() {
+                self.add_mended(
+                    &new_path,
+                    0,
+                    "a repair was killed before it put this file in its place",
+                    "removed",
+                );
                 if self.options.apply {
-                    crate::disk::layout::remove(&new)?;
+                    crate::disk::layout::remove(&new_path)?;
                 }
             }
         }
@@ -33,8 +38,8 @@ impl RepairSession<'_> {
     /// Returns the identity of the tape, from `tape.toml`, or from the header pages if that is damaged. Returns `None`
     /// if neither has it.
     pub(super) fn identity(&mut self) -> Result<Option<TapeManifest>> {
-        let path = self.paths.dir.join("tape.toml");
-        let manifest = TapeManifest::load(&self.paths.dir);
+        let path = self.paths.tape_dir.join("tape.toml");
+        let manifest = TapeManifest::load(&self.paths.tape_dir);
         let by_pages = self.meta_of_pages()?;
         let problem = match (&manifest, by_pages) {
             (Ok(meta), None) => return Ok(Some(*meta)),
@@ -49,14 +54,14 @@ impl RepairSession<'_> {
         };
         let Some(meta) = by_pages else {
             let action = "no header page of a segment says what was in it, or they contradict each other";
-            self.stays(&path, 0, problem, action);
+            self.add_unmended(&path, 0, problem, action);
             return Ok(None);
         };
         let action = format!(
             "made again from the header pages: tape {}, segments of {} bytes",
             meta.id, meta.segment_bytes
         );
-        self.mends(&path, 0, problem, action);
+        self.add_mended(&path, 0, problem, action);
         if self.options.apply {
             self.backup.replace(&path, meta.text().as_bytes(), &FileAttributes::default())?;
         }
@@ -95,30 +100,30 @@ impl RepairSession<'_> {
         for (i, segment) in survey.segments.iter().enumerate() {
             if let Err(e) = &segment.header {
                 // Frames say by themselves whether they belong here; the writer makes a page without any again.
-                let ordinal = self.ordinal_of_origin(survey, segment.base);
+                let ordinal = self.ordinal_of_origin(survey, segment.base_position);
                 damaged_headers.push((i, e.to_string(), ordinal.or_else(|| survey.ordinal_of_neighbours(i))));
             }
         }
         for (i, problem, ordinal) in damaged_headers {
-            let (index, base) = (survey.segments[i].index, survey.segments[i].base);
+            let (index, base) = (survey.segments[i].segment_index, survey.segments[i].base_position);
             let path = segment_path(&self.paths.segments(), index);
             let Some(first_ordinal) = ordinal else {
-                self.find(RepairFinding {
-                    file: path,
+                self.add_finding(RepairFinding {
+                    file_path: path,
                     offset: 0,
-                    positions: Some((base, base.plus(survey.meta.segment_bytes))),
+                    position_range: Some((base, base.plus(survey.meta.segment_bytes))),
                     problem,
                     remedy: RepairRemedy::Truncate,
                     action: "the segments before and after do not say how many events are before it; cut the tape here \
                              (--truncate), or leave it: readers continue after it with --skip-damage"
                         .to_owned(),
-                    mended: false,
+                    is_mended: false,
                 });
                 continue;
             };
             let action =
                 format!("made again: segment {index}, position {base}, {first_ordinal} events before it");
-            self.mends(&path, 0, problem, action);
+            self.add_mended(&path, 0, problem, action);
             survey.segments[i].header = Ok(first_ordinal);
             if self.options.apply {
                 self.backup.keep_start(&path, HEADER_PAGE)?;

@@ -23,18 +23,19 @@ impl RepairSession<'_> {
         };
         let problem = full_problem.strip_suffix(LINEAGE_WAY).unwrap_or(&full_problem);
         let lock_epoch = field(lock, "epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
-        let known_epoch = StatePage::look(self.paths)?.map_or(0, |state| state.epoch()).max(lock_epoch);
-        let open = (!lock.is_empty()).then(|| boot_number(field(lock, "boot").unwrap_or_default()));
+        let known_epoch =
+            StatePage::attach_reader(self.paths)?.map_or(0, |state| state.epoch()).max(lock_epoch);
+        let open_boot = (!lock.is_empty()).then(|| boot_number(field(lock, "boot").unwrap_or_default()));
         let wall_us = ClockSource::default().now().wall_ns.max(0) as u64 / 1000;
-        let rebuilt_lineage = Lineage::rebuild(self.paths, meta.id, known_epoch, open, wall_us)?;
+        let rebuilt_lineage = Lineage::rebuild(self.paths, meta.id, known_epoch, open_boot, wall_us)?;
         let action = format!(
             "made again: the next writer has epoch {}; where earlier writers cut the tape is lost, so places of an epoch \
              before {} continue at the oldest position",
             rebuilt_lineage.epoch + 1,
-            rebuilt_lineage.first
+            rebuilt_lineage.first_epoch
         );
         let path = Lineage::path(self.paths);
-        self.mends(&path, offset, problem, action);
+        self.add_mended(&path, offset, problem, action);
         match self.options.apply {
             true => self.backup.replace(&path, &rebuilt_lineage.encode(), &FileAttributes::default()),
             false => Ok(()),

@@ -37,7 +37,7 @@ struct LogRecord {
 /// The readable parts of the log.
 #[derive(Debug, Default)]
 struct LogSurvey {
-    head: bool,
+    header_is_intact: bool,
     records: Vec<LogRecord>,
     /// Bytes between sound records: from, to.
     gaps: Vec<(u64, u64)>,
@@ -47,11 +47,11 @@ struct LogSurvey {
 /// A lost part of the log, and the part rebuilt from the segments.
 #[derive(Debug)]
 struct LogGap {
-    from: u64,
-    to: u64,
+    from_offset: u64,
+    to_offset: u64,
     /// Positions after the record before the gap, and of the record after it.
-    since: Position,
-    before: Position,
+    position_from: Position,
+    position_to: Position,
     /// Bytes of the lost records that the segments still define.
     defined_bytes: u64,
 }
@@ -65,89 +65,94 @@ impl RepairSession<'_> {
         wounds: &[UnmendedRange],
     ) -> Result<()> {
         let path = self.paths.definitions();
-        let end = durable.position;
+        let durable_end = durable.position;
         let log = LogSurvey::from_file(&path, &survey.meta)?;
-        let mut gaps = log.gaps(durable.definitions_bytes, end);
-        let mut writer = RebuiltLog::compare(&path, &survey.meta, log.head)?;
-        merge(survey, &log, wounds, end, &mut |position, frame| {
-            for gap in gaps.iter_mut().filter(|g| g.since <= position && position < g.before) {
+        let mut gaps = log.durable_gaps(durable.definitions_bytes, durable_end);
+        let mut writer = RebuiltLog::compare_log(&path, &survey.meta, log.header_is_intact)?;
+        merge_definitions(survey, &log, wounds, durable_end, &mut |position, frame| {
+            for gap in gaps.iter_mut().filter(|g| g.position_from <= position && position < g.position_to) {
                 gap.defined_bytes += (RECORD + frame.len()) as u64;
             }
             writer.push(position, frame)
         })?;
         // Beyond that a recorder that died may have left what the tape has, and nothing else.
-        let (tape_end, durable_bytes) = (survey.end().0, durable.definitions_bytes);
+        let (tape_end, durable_bytes) = (survey.end_positions().0, durable.definitions_bytes);
         let is_within_durable = log.gaps.iter().all(|&(from, _)| from < durable_bytes)
             && log.records.iter().all(|record| record.position < tape_end);
         let (is_same, length) =
-            (writer.is_same && writer.is_all(self.closed || !is_within_durable)?, writer.length);
+            (writer.is_same && writer.is_all(self.was_closed || !is_within_durable)?, writer.length);
         // A tape that was cut to nothing keeps nothing of the log.
         let surplus = log.records.iter().any(|record| record.position >= tape_end)
             || tape_end == Position(0) && !log.gaps.is_empty();
         // The tape has all of it, and its recorder writes it again; but for a head after which nobody would read on.
-        let never =
-            !surplus && end.0 == 0 && durable.definitions_bytes == 0 && (log.head || log.bytes < HEAD as u64);
+        let never = !surplus
+            && durable_end.0 == 0
+            && durable.definitions_bytes == 0
+            && (log.header_is_intact || log.bytes < HEAD as u64);
         let counted = durable.definitions_bytes;
-        durable.definitions_bytes = if never || surplus && end.0 == 0 { 0 } else { length };
+        durable.definitions_bytes = if never || surplus && durable_end.0 == 0 { 0 } else { length };
         if is_same || never {
-            if is_same && counted != length && end.0 > 0 && counted > 0 {
+            if is_same && counted != length && durable_end.0 > 0 && counted > 0 {
                 let problem = format!("it says that {counted} bytes of definitions.log are durable");
-                self.mends(&self.paths.durable(), 24, problem, format!("they are {length}"));
+                self.add_mended(&self.paths.durable(), 24, problem, format!("they are {length}"));
             }
             return Ok(());
         }
         let (log_problem, offset) = match (path.exists(), gaps.first()) {
             (false, _) => ("the dictionary log is missing".to_owned(), 0),
-            (true, Some(gap)) => {
-                (format!("{} bytes of it cannot be read", gap.to.saturating_sub(gap.from)), gap.from)
-            }
-            (true, None) if !log.head => ("its head is damaged".to_owned(), 0),
+            (true, Some(gap)) => (
+                format!("{} bytes of it cannot be read", gap.to_offset.saturating_sub(gap.from_offset)),
+                gap.from_offset,
+            ),
+            (true, None) if !log.header_is_intact => ("its head is damaged".to_owned(), 0),
             (true, None) => ("it does not say what the segments do".to_owned(), HEAD as u64),
         };
         let action = format!("made again from its sound records and the segments: {length} bytes");
-        self.mends(&path, offset, log_problem, action);
-        let first = survey.oldest();
-        if gaps.is_empty() && log.records.is_empty() && first.0 > 0 {
+        self.add_mended(&path, offset, log_problem, action);
+        let oldest_position = survey.oldest_position();
+        if gaps.is_empty() && log.records.is_empty() && oldest_position.0 > 0 {
             // Nothing says how much of it there was.
             gaps.push(LogGap {
-                from: HEAD as u64,
-                to: HEAD as u64 + 1,
-                since: Position(0),
-                before: first,
+                from_offset: HEAD as u64,
+                to_offset: HEAD as u64 + 1,
+                position_from: Position(0),
+                position_to: oldest_position,
                 defined_bytes: 0,
             });
         }
-        for gap in gaps.iter().filter(|g| g.defined_bytes < g.to.saturating_sub(g.from)) {
-            let upto = gap.before.min(end);
+        for gap in gaps.iter().filter(|g| g.defined_bytes < g.to_offset.saturating_sub(g.from_offset)) {
+            let upto = gap.position_to.min(durable_end);
             // Nothing is lost of what the segments have; the record was of what was cut.
-            if has_all(survey, wounds, gap.since, upto) {
+            if has_all(survey, wounds, gap.position_from, upto) {
                 continue;
             }
-            let gap_problem = format!("definitions of positions {} to {upto} are lost", gap.since);
-            let action = match gap.since < first {
+            let gap_problem = format!("definitions of positions {} to {upto} are lost", gap.position_from);
+            let action = match gap.position_from < oldest_position {
                 true => {
                     "their segments were removed by retention; names that they define are not known any more"
                 }
                 false => "the segments do not have them either",
             };
             if self.options.apply {
-                self.backup.log(&format!("lost definitions {} {upto}", gap.since))?;
+                self.backup.log(&format!("lost definitions {} {upto}", gap.position_from))?;
             }
-            self.find(RepairFinding {
-                file: path.clone(),
-                offset: gap.from,
-                positions: Some((gap.since, upto)),
+            self.add_finding(RepairFinding {
+                file_path: path.clone(),
+                offset: gap.from_offset,
+                position_range: Some((gap.position_from, upto)),
                 problem: gap_problem,
                 remedy: RepairRemedy::Nothing,
                 action: action.to_owned(),
-                mended: false,
+                is_mended: false,
             });
         }
         if self.options.apply {
             let temp = self.backup.temp_path()?;
-            let mut writer = RebuiltLog::write(temp.clone(), &survey.meta)?;
-            merge(survey, &log, wounds, end, &mut |position, frame| writer.push(position, frame))?;
-            writer.finish()?;
+            let mut writer = RebuiltLog::create_log(temp.clone(), &survey.meta)?;
+            merge_definitions(survey, &log, wounds, durable_end, &mut |position, frame| {
+                writer.push(position, frame)
+            })?;
+            writer.finish_log()?;
             self.backup.install(&temp, &path, &FileAttributes::default())?;
         }
         Ok(())
@@ -156,7 +161,7 @@ impl RepairSession<'_> {
 
 /// Passes all definitions before `end` in order: those of the segments, or those of the log if the segments are missing
 /// or cannot be trusted.
-fn merge(
+fn merge_definitions(
     survey: &TapeSurvey,
     log: &LogSurvey,
     wounds: &[UnmendedRange],
@@ -166,7 +171,7 @@ fn merge(
     let path = survey.paths.definitions();
     let mut file = File::open(&path).ok().map(BufReader::new);
     let mut frame = Vec::new();
-    let mut read = |record: &LogRecord, frame: &mut Vec<u8>| -> Result<()> {
+    let mut read_record = |record: &LogRecord, frame: &mut Vec<u8>| -> Result<()> {
         frame.resize(record.length as usize, 0);
         if let Some(file) = &mut file {
             file.seek(SeekFrom::Start(record.offset + RECORD as u64)).with_context("read", &path)?;
@@ -176,29 +181,29 @@ fn merge(
     };
     // The segments themselves confirm these positions: walked frames.
     let walked = |position: Position| {
-        position >= survey.oldest()
-            && survey.segment_at(position).is_some_and(|s| position.0 - s.base.0 < s.frames_end)
+        position >= survey.oldest_position()
+            && survey.segment_at(position).is_some_and(|s| position.0 - s.base_position.0 < s.frames_end)
             && !in_wound(wounds, position)
     };
     let mut records = log.records.iter().filter(|r| r.position < end).peekable();
     survey.definitions(end, &mut |position, on_tape| {
         while let Some(record) = records.next_if(|r| r.position < position) {
             if !walked(record.position) {
-                read(record, &mut frame)?;
+                read_record(record, &mut frame)?;
                 give(record.position, &frame)?;
             }
         }
         match records.next_if(|r| r.position == position) {
             // The log has a checksum of its own for it.
             Some(record) if in_wound(wounds, position) => {
-                read(record, &mut frame)?;
+                read_record(record, &mut frame)?;
                 give(record.position, &frame)
             }
             _ => give(position, on_tape),
         }
     })?;
     for record in records.filter(|r| !walked(r.position)) {
-        read(record, &mut frame)?;
+        read_record(record, &mut frame)?;
         give(record.position, &frame)?;
     }
     Ok(())
@@ -210,18 +215,18 @@ fn has_all(survey: &TapeSurvey, wounds: &[UnmendedRange], from: Position, to: Po
     let is_complete = |base: Position| {
         let segment_survey = survey.segment_at(base);
         segment_survey.is_some_and(|segment| {
-            segment.stop == SegmentScanEnd::Full || segment.base.plus(segment.frames_end) >= to
+            segment.scan_end == SegmentScanEnd::Full || segment.base_position.plus(segment.frames_end) >= to
         })
     };
-    if from < survey.oldest() {
+    if from < survey.oldest_position() {
         return false;
     }
     let mut bases = (from.0 / size..to.0.div_ceil(size)).map(|index| Position(index * size));
-    bases.all(is_complete) && !wounds.iter().any(|wound| wound.from < to && from < wound.to)
+    bases.all(is_complete) && !wounds.iter().any(|wound| wound.from_position < to && from < wound.to_position)
 }
 
 fn in_wound(wounds: &[UnmendedRange], position: Position) -> bool {
-    wounds.iter().any(|w| w.from <= position && position < w.to)
+    wounds.iter().any(|w| w.from_position <= position && position < w.to_position)
 }
 
 impl LogSurvey {
@@ -234,7 +239,7 @@ impl LogSurvey {
             Ok(mut file) => _ = file.read_to_end(&mut bytes).with_context("read", path)?,
         }
         out.bytes = bytes.len() as u64;
-        out.head = bytes.starts_with(&encode_head(meta));
+        out.header_is_intact = bytes.starts_with(&encode_head(meta));
         let (mut offset, mut gap, mut last) = (HEAD.min(bytes.len()), None, None);
         while offset < bytes.len() {
             // A second one of what was before is no gap: nothing is lost by leaving it out.
@@ -253,8 +258,8 @@ impl LogSurvey {
                     out.records.push(record);
                 }
                 None => {
-                    let from = *gap.get_or_insert(offset);
-                    offset = match offset == from {
+                    let gap_start = *gap.get_or_insert(offset);
+                    offset = match offset == gap_start {
                         // The length in its own head is tried first: a frame may hold bytes that look like a record.
                         true => stated_end(&bytes, offset)
                             .filter(|&end| is_record(&bytes, end, last))
@@ -269,23 +274,29 @@ impl LogSurvey {
     }
 
     /// Returns the durable gaps of the log, including a missing end.
-    fn gaps(&self, durable_bytes: u64, end: Position) -> Vec<LogGap> {
-        let mut gaps: Vec<_> = self.gaps.iter().map(|&(from, to)| self.gap(from, to, end)).collect();
-        let have = self.bytes.max(HEAD as u64);
-        if durable_bytes > have {
-            let open = self.gaps.last().filter(|(_, to)| *to == self.bytes).map(|(from, _)| *from);
-            gaps.truncate(gaps.len() - usize::from(open.is_some()));
-            gaps.push(self.gap(open.unwrap_or(have), durable_bytes, end));
+    fn durable_gaps(&self, durable_bytes: u64, end: Position) -> Vec<LogGap> {
+        let mut gaps: Vec<_> = self.gaps.iter().map(|&(from, to)| self.make_gap(from, to, end)).collect();
+        let log_end = self.bytes.max(HEAD as u64);
+        if durable_bytes > log_end {
+            let open_gap = self.gaps.last().filter(|(_, to)| *to == self.bytes).map(|(from, _)| *from);
+            gaps.truncate(gaps.len() - usize::from(open_gap.is_some()));
+            gaps.push(self.make_gap(open_gap.unwrap_or(log_end), durable_bytes, end));
         }
-        gaps.retain(|gap| gap.since < end && (durable_bytes == 0 || gap.from < durable_bytes));
+        gaps.retain(|gap| gap.position_from < end && (durable_bytes == 0 || gap.from_offset < durable_bytes));
         gaps
     }
 
-    fn gap(&self, from: u64, to: u64, end: Position) -> LogGap {
+    fn make_gap(&self, from: u64, to: u64, end: Position) -> LogGap {
         let record_end = |r: &LogRecord| r.position.plus(u64::from(r.length));
         let since = self.records.iter().rev().find(|r| r.offset < from).map_or(Position(0), record_end);
-        let before = self.records.iter().find(|r| r.offset >= to).map_or(end, |r| r.position);
-        LogGap { from, to, since, before, defined_bytes: 0 }
+        let position_before = self.records.iter().find(|r| r.offset >= to).map_or(end, |r| r.position);
+        LogGap {
+            from_offset: from,
+            to_offset: to,
+            position_from: since,
+            position_to: position_before,
+            defined_bytes: 0,
+        }
     }
 }
 
@@ -315,49 +326,49 @@ fn is_record(bytes: &[u8], offset: usize, last: Option<Position>) -> bool {
 fn stated_end(bytes: &[u8], offset: usize) -> Option<usize> {
     let length =
         u32::from_le_bytes(bytes.get(offset + 8..offset + 12)?.try_into().expect("four bytes")) as usize;
-    let end = offset + RECORD + length;
-    (length > 0 && length.is_multiple_of(LINE) && end <= bytes.len()).then_some(end)
+    let record_end = offset + RECORD + length;
+    (length > 0 && length.is_multiple_of(LINE) && record_end <= bytes.len()).then_some(record_end)
 }
 
 /// The log as it should be, compared with the existing log or written.
 struct RebuiltLog {
-    path: PathBuf,
-    old: Option<BufReader<File>>,
+    log_path: PathBuf,
+    old_log: Option<BufReader<File>>,
     new: Option<BufWriter<File>>,
     is_same: bool,
     length: u64,
 }
 
 impl RebuiltLog {
-    fn compare(path: &std::path::Path, meta: &TapeManifest, head: bool) -> Result<Self> {
-        let mut old = File::open(path).ok().map(BufReader::new);
-        let mut start = [0; HEAD];
+    fn compare_log(path: &std::path::Path, meta: &TapeManifest, head: bool) -> Result<Self> {
+        let mut old_log = File::open(path).ok().map(BufReader::new);
+        let mut head_bytes = [0; HEAD];
         let mut is_same = head;
-        if let Some(old) = &mut old {
-            is_same &= old.read_exact(&mut start).is_ok() && start == encode_head(meta);
+        if let Some(old_log) = &mut old_log {
+            is_same &= old_log.read_exact(&mut head_bytes).is_ok() && head_bytes == encode_head(meta);
         }
-        is_same &= old.is_some();
-        Ok(Self { path: path.into(), old, new: None, is_same, length: HEAD as u64 })
+        is_same &= old_log.is_some();
+        Ok(Self { log_path: path.into(), old_log, new: None, is_same, length: HEAD as u64 })
     }
 
-    fn write(path: PathBuf, meta: &TapeManifest) -> Result<Self> {
+    fn create_log(path: PathBuf, meta: &TapeManifest) -> Result<Self> {
         let options = std::fs::OpenOptions::new().write(true).create(true).truncate(true).clone();
-        let mut new = BufWriter::new(sys::open(&path, &options).with_context("create", &path)?);
-        new.write_all(&encode_head(meta)).with_context("write", &path)?;
-        Ok(Self { path, old: None, new: Some(new), is_same: true, length: HEAD as u64 })
+        let mut new_log = BufWriter::new(sys::open(&path, &options).with_context("create", &path)?);
+        new_log.write_all(&encode_head(meta)).with_context("write", &path)?;
+        Ok(Self { log_path: path, old_log: None, new: Some(new_log), is_same: true, length: HEAD as u64 })
     }
 
     fn push(&mut self, position: Position, frame: &[u8]) -> Result<()> {
         let head = encode_record(position, frame);
         self.length += (RECORD + frame.len()) as u64;
-        if let Some(new) = &mut self.new {
-            return new
+        if let Some(new_log) = &mut self.new {
+            return new_log
                 .write_all(&head)
-                .and_then(|()| new.write_all(frame))
-                .with_context("write", &self.path);
+                .and_then(|()| new_log.write_all(frame))
+                .with_context("write", &self.log_path);
         }
         if self.is_same
-            && let Some(old) = &mut self.old
+            && let Some(old) = &mut self.old_log
         {
             let mut old_bytes = vec![0; RECORD + frame.len()];
             let is_read = old.read_exact(&mut old_bytes).is_ok();
@@ -369,16 +380,16 @@ impl RebuiltLog {
     /// Returns whether the existing log has nothing more than this, or only records that a recorder was about to make
     /// durable.
     fn is_all(&mut self, closed: bool) -> Result<bool> {
-        let Some(old) = &mut self.old else { return Ok(false) };
-        Ok(!closed || old.read(&mut [0]).with_context("read", &self.path)? == 0)
+        let Some(old_log) = &mut self.old_log else { return Ok(false) };
+        Ok(!closed || old_log.read(&mut [0]).with_context("read", &self.log_path)? == 0)
     }
 
-    fn finish(self) -> Result<()> {
-        let Some(new) = self.new else { return Ok(()) };
-        let file = new
+    fn finish_log(self) -> Result<()> {
+        let Some(new_log) = self.new else { return Ok(()) };
+        let file = new_log
             .into_inner()
             .map_err(std::io::IntoInnerError::into_error)
-            .with_context("write", &self.path)?;
-        sys::sync_data(&file).with_context("flush", &self.path)
+            .with_context("write", &self.log_path)?;
+        sys::sync_data(&file).with_context("flush", &self.log_path)
     }
 }

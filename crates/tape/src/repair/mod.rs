@@ -48,7 +48,7 @@ pub struct RepairOptions {
     /// `verify` reports them.
     pub accept_unverified: bool,
     /// Cut the tape at the first damage that cannot be mended: everything after it is removed.
-    pub truncate: bool,
+    pub truncates: bool,
     /// Damaged files in the tape's directory that are not the tape's own. A repair moves them away, except for files
     /// that must stay.
     pub foreign_damage: Vec<ForeignDamage>,
@@ -58,13 +58,13 @@ pub struct RepairOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignDamage {
     /// The file.
-    pub file: PathBuf,
+    pub file_path: PathBuf,
     /// Where in it, bytes.
     pub offset: u64,
     /// The damage, in words.
     pub reason: String,
     /// Nothing is lost with it.
-    pub spare: bool,
+    pub is_harmless: bool,
     /// The file remains in its place, because the rest of it is sound.
     pub stays: bool,
     /// The consequence of its loss.
@@ -90,11 +90,11 @@ pub enum RepairRemedy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairFinding {
     /// In which file.
-    pub file: PathBuf,
+    pub file_path: PathBuf,
     /// At which byte of it.
     pub offset: u64,
     /// The positions of the tape that it affects, if any.
-    pub positions: Option<(Position, Position)>,
+    pub position_range: Option<(Position, Position)>,
     /// The problem, in words.
     pub problem: String,
     /// The remedy.
@@ -102,7 +102,7 @@ pub struct RepairFinding {
     /// The remedy in words.
     pub action: String,
     /// The fault is mended, or would be with [`RepairOptions::apply`].
-    pub mended: bool,
+    pub is_mended: bool,
 }
 
 /// Where a tape was cut, or would be.
@@ -111,11 +111,11 @@ pub struct RepairCut {
     /// The tape ends here.
     pub position: Position,
     /// The end of the tape before the cut.
-    pub end: Position,
+    pub end_before_cut: Position,
     /// Events that can be read after the cut, and are lost.
     pub events: u64,
     /// The cut is made, or would be with [`RepairOptions::apply`]; otherwise it needs [`RepairOptions::truncate`].
-    pub wanted: bool,
+    pub is_applied: bool,
 }
 
 /// The findings and actions of a repair.
@@ -134,7 +134,7 @@ pub struct RepairReport {
 impl RepairReport {
     /// Returns whether some data stay damaged or are lost for good.
     pub fn is_flawed(&self) -> bool {
-        self.findings.iter().any(|f| !f.mended || f.remedy == RepairRemedy::Nothing)
+        self.findings.iter().any(|f| !f.is_mended || f.remedy == RepairRemedy::Nothing)
     }
 
     /// Returns whether the repair found nothing wrong.
@@ -149,7 +149,7 @@ impl RepairReport {
 /// Fails if a writer or a recorder has the tape, if `dir` is no tape or has a foreign version, or if the system
 /// refuses.
 pub fn repair(dir: &Path, options: &RepairOptions) -> Result<RepairReport> {
-    let paths = TapePaths { dir: dir.into() };
+    let paths = TapePaths { tape_dir: dir.into() };
     if !paths.segments().is_dir() {
         let reason = "there is no directory `segments` in it";
         return Err(Error::NotATape { path: dir.into(), reason });
@@ -166,10 +166,10 @@ pub fn repair(dir: &Path, options: &RepairOptions) -> Result<RepairReport> {
     sys::make_dir(&paths.run()).with_context("make", &paths.run())?;
     let writer = FileLock::acquire(&paths.writer_lock())?;
     let recorder = FileLock::acquire(&paths.recorder_lock())?;
-    let report = RepairSession::new(&paths, options, &writer.before).run();
+    let report = RepairSession::new(&paths, options, &writer.stale_holder).run();
     // The lock file distinguishes a writer that died from one that closed.
     recorder.remove()?;
-    match writer.before.is_empty() {
+    match writer.stale_holder.is_empty() {
         true => tidy(&paths, writer)?,
         false => drop(writer),
     }
@@ -181,24 +181,24 @@ struct RepairSession<'a> {
     paths: &'a TapePaths,
     options: &'a RepairOptions,
     /// The text of the last writer's lock file.
-    lock: &'a str,
+    lock_text: &'a str,
     /// The last writer closed the tape.
-    closed: bool,
+    was_closed: bool,
     /// The machine was restarted since it was written, and it was not closed.
-    rebooted: bool,
+    has_rebooted: bool,
     backup: RepairBackup,
     report: RepairReport,
 }
 
 impl<'a> RepairSession<'a> {
     fn new(paths: &'a TapePaths, options: &'a RepairOptions, lock: &'a str) -> Self {
-        let closed = lock.is_empty();
+        let was_closed = lock.is_empty();
         Self {
             paths,
             options,
-            lock,
-            closed,
-            rebooted: !closed && field(lock, "boot").unwrap_or_default() != boot_id(),
+            lock_text: lock,
+            was_closed,
+            has_rebooted: !was_closed && field(lock, "boot").unwrap_or_default() != boot_id(),
             backup: RepairBackup::new(paths),
             report: RepairReport { applied: options.apply, ..RepairReport::default() },
         }
@@ -214,14 +214,14 @@ impl<'a> RepairSession<'a> {
         }
         let (before, summed) = self.durable_position(&survey)?;
         let mut durable = before;
-        let mut wounds = self.spans(&survey, &mut durable)?;
+        let mut wounds = self.check_spans(&survey, &mut durable)?;
         self.holes(&survey, durable.position, summed, &mut wounds)?;
         self.indexes(&survey, durable.position)?;
-        self.cut(&mut survey, &mut durable, &wounds)?;
+        self.cut_tape(&mut survey, &mut durable, &wounds)?;
         self.definitions(&survey, &mut durable, &wounds)?;
         self.store_durable(before, durable)?;
         self.make_indexes(&survey)?;
-        self.lineage(&meta, self.lock)?;
+        self.lineage(&meta, self.lock_text)?;
         self.small_files(&meta)?;
         self.report_foreign_damage()?;
         self.backup.finish()?;
@@ -231,26 +231,27 @@ impl<'a> RepairSession<'a> {
 
     fn report_foreign_damage(&mut self) -> Result<()> {
         for damage in &self.options.foreign_damage {
-            match damage.spare {
-                true => self.mends(&damage.file, damage.offset, &damage.reason, &damage.action),
-                false => self.stays(&damage.file, damage.offset, &damage.reason, &damage.action),
+            match damage.is_harmless {
+                true => self.add_mended(&damage.file_path, damage.offset, &damage.reason, &damage.action),
+                false => self.add_unmended(&damage.file_path, damage.offset, &damage.reason, &damage.action),
             }
             if self.options.apply && !damage.stays {
-                self.backup.move_away(&damage.file)?;
+                self.backup.move_away(&damage.file_path)?;
             }
         }
         Ok(())
     }
 
     /// Keeps a finding in the report.
-    fn find(&mut self, finding: RepairFinding) {
+    fn add_finding(&mut self, finding: RepairFinding) {
         // Adjacent findings are one: a lost `.crc` is of many spans.
-        if let Some(last) = self.report.findings.last_mut()
-            && let (Some((_, end)), Some((from, to))) = (last.positions, finding.positions)
+        if let Some(last_finding) = self.report.findings.last_mut()
+            && let (Some((_, end)), Some((from, to))) = (last_finding.position_range, finding.position_range)
             && end == from
-            && (&last.file, &last.problem, &last.action) == (&finding.file, &finding.problem, &finding.action)
+            && (&last_finding.file_path, &last_finding.problem, &last_finding.action)
+                == (&finding.file_path, &finding.problem, &finding.action)
         {
-            last.positions = last.positions.map(|(first, _)| (first, to));
+            last_finding.position_range = last_finding.position_range.map(|(first, _)| (first, to));
             return;
         }
         // A bound: a thoroughly broken tape is described well enough by the first ones.
@@ -260,23 +261,43 @@ impl<'a> RepairSession<'a> {
     }
 
     /// Adds a finding about a file alone, which is mended.
-    fn mends(&mut self, file: &Path, offset: u64, problem: impl Into<String>, action: impl Into<String>) {
-        self.find(RepairFinding {
-            file: file.into(),
+    fn add_mended(
+        &mut self,
+        file: &Path,
+        offset: u64,
+        problem: impl Into<String>,
+        action: impl Into<String>,
+    ) {
+        self.add_finding(RepairFinding {
+            file_path: file.into(),
             offset,
-            positions: None,
+            position_range: None,
             problem: problem.into(),
             remedy: RepairRemedy::Mend,
             action: action.into(),
-            mended: true,
+            is_mended: true,
         });
     }
 
     /// Adds a finding about a file alone, for which nothing can be done.
-    fn stays(&mut self, file: &Path, offset: u64, reason: impl Into<String>, action: impl Into<String>) {
+    fn add_unmended(
+        &mut self,
+        file: &Path,
+        offset: u64,
+        reason: impl Into<String>,
+        action: impl Into<String>,
+    ) {
         let (file, problem, action) = (file.into(), reason.into(), action.into());
         let (remedy, mended) = (RepairRemedy::Nothing, false);
-        self.find(RepairFinding { file, offset, positions: None, problem, remedy, action, mended });
+        self.add_finding(RepairFinding {
+            file_path: file,
+            offset,
+            position_range: None,
+            problem,
+            remedy,
+            action,
+            is_mended: mended,
+        });
     }
 
     /// Reads the durable position from its file or rebuilds it from the tape. After a rebuild, also returns how far the
@@ -284,16 +305,18 @@ impl<'a> RepairSession<'a> {
     fn durable_position(&mut self, survey: &TapeSurvey) -> Result<(DurableMark, Option<Position>)> {
         let path = self.paths.durable();
         let problem = match load_durable(self.paths) {
-            Ok(durable) if path.exists() => match durable_rebuild::why_older(survey, &durable, self.closed) {
-                None => return Ok((durable, None)),
-                Some(reason) => reason,
-            },
+            Ok(durable) if path.exists() => {
+                match durable_rebuild::why_older(survey, &durable, self.was_closed) {
+                    None => return Ok((durable, None)),
+                    Some(reason) => reason,
+                }
+            }
             Ok(_) => {
-                let live = crate::disk::segment_locator::SegmentLocator::from_manifest(
+                let segment_locator = crate::disk::segment_locator::SegmentLocator::from_manifest(
                     self.paths.clone(),
                     survey.meta,
                 );
-                if !crate::trust::unsynced_tail::was_durable(&live, self.closed)? {
+                if !crate::trust::unsynced_tail::was_durable(&segment_locator, self.was_closed)? {
                     return Ok((DurableMark::default(), None));
                 }
                 "the file is missing, it says how far the tape is durable".to_owned()
@@ -302,10 +325,10 @@ impl<'a> RepairSession<'a> {
             // The file is sound, and of another build.
             Err(e) => return Err(e),
         };
-        let remade = durable_rebuild::remake(survey, self.closed)?;
+        let remade = durable_rebuild::remake(survey, self.was_closed)?;
         let position = remade.durable.position;
         let action = format!("made again by walking the tape: durable to position {position}");
-        self.mends(&path, 0, problem, action);
+        self.add_mended(&path, 0, problem, action);
         Ok((remade.durable, Some(remade.summed)))
     }
 

@@ -8,7 +8,7 @@ use unitape_model::LINE;
 
 use crate::disk::cursor::Cursor;
 use crate::disk::failure::FlushedFile;
-use crate::disk::hot::{HotDirectoryLookup, find};
+use crate::disk::hot::{HotDirectoryLookup, find_hot_directory};
 use crate::disk::hot_notice::HOT_WAYS;
 use crate::disk::layout::{PLACE_MAX, TapeManifest, read_small, remove, write_whole};
 use crate::disk::origin::OriginRecord;
@@ -21,8 +21,8 @@ impl RepairSession<'_> {
     /// Checks all small files. A file that cannot be mended is moved away.
     pub(super) fn small_files(&mut self, meta: &TapeManifest) -> Result<()> {
         self.state_page()?;
-        self.cursors()?;
-        self.retention()?;
+        self.check_cursors()?;
+        self.check_retention()?;
         self.origin()?;
         self.hot_name(meta)
     }
@@ -30,13 +30,13 @@ impl RepairSession<'_> {
     fn state_page(&mut self) -> Result<()> {
         let path = self.paths.run().join(StatePage::NAME);
         let Ok(metadata) = std::fs::metadata(&path) else { return Ok(()) };
-        let problem = match StatePage::look(self.paths)? {
+        let problem = match StatePage::attach_reader(self.paths)? {
             Some(state) => {
                 let impossible =
                     |position: u64| !position.is_multiple_of(LINE as u64) || position > PLACE_MAX;
                 // Relaxed: no process writes to it.
                 let word = |word: &usize| impossible(state.word(*word).load(Ordering::Relaxed));
-                match [0, 2, 4].into_iter().find(word).filter(|_| !self.rebooted) {
+                match [0, 2, 4].into_iter().find(word).filter(|_| !self.has_rebooted) {
                     Some(word) => format!("word {word} is no position of a tape"),
                     None => return Ok(()),
                 }
@@ -45,9 +45,9 @@ impl RepairSession<'_> {
             None => return Ok(()),
         };
         let action = "a new one is made; the next writer compares and writes again all that is not durable";
-        self.mends(&path, 0, problem, action);
+        self.add_mended(&path, 0, problem, action);
         if self.options.apply {
-            self.backup.keep(&path)?;
+            self.backup.keep_copy(&path)?;
             remove(&path)?;
             // It said whether a flush had failed.
             StatePage::open(self.paths)?.fail(libc::EIO, FlushedFile::Durable, false);
@@ -55,10 +55,10 @@ impl RepairSession<'_> {
         Ok(())
     }
 
-    fn cursors(&mut self) -> Result<()> {
-        for name in Cursor::names(&self.paths.dir)? {
+    fn check_cursors(&mut self) -> Result<()> {
+        for name in Cursor::names(&self.paths.tape_dir)? {
             let path = self.paths.run().join("cursors").join(&name);
-            let (offset, problem) = match Cursor::open(&self.paths.dir, &name).and_then(|c| c.load()) {
+            let (offset, problem) = match Cursor::open(&self.paths.tape_dir, &name).and_then(|c| c.load()) {
                 Ok(_) => continue,
                 Err(Error::Damage { offset, reason, .. }) => (offset, reason),
                 Err(e @ (Error::ForeignTape { .. } | Error::ForeignVersion { .. })) => (0, e.to_string()),
@@ -71,7 +71,7 @@ impl RepairSession<'_> {
         Ok(())
     }
 
-    fn retention(&mut self) -> Result<()> {
+    fn check_retention(&mut self) -> Result<()> {
         let path = self.paths.retention();
         let Ok(bytes) = read_small(&path) else { return Ok(()) };
         if std::str::from_utf8(&bytes).is_ok_and(|text| text.lines().all(|line| line.contains(' '))) {
@@ -94,17 +94,19 @@ impl RepairSession<'_> {
     /// only the hot segments have.
     fn hot_name(&mut self, meta: &TapeManifest) -> Result<()> {
         let path = self.paths.hot();
-        if !self.rebooted
-            && let Ok(HotDirectoryLookup::Other { notice, .. }) = find(self.paths, meta.id)
+        if !self.has_rebooted
+            && let Ok(HotDirectoryLookup::Other { notice, .. }) = find_hot_directory(self.paths, meta.id)
         {
             // A copy misses nothing, nor does a tape that names another's directory.
             if notice.may_miss_part() {
-                self.stays(&path, 0, notice.fault(), HOT_WAYS);
+                self.add_unmended(&path, 0, notice.fault(), HOT_WAYS);
             }
             return Ok(());
         }
         let Ok(bytes) = read_small(&path) else { return Ok(()) };
-        if self.rebooted || SegmentLocator::from_manifest(self.paths.clone(), *meta).hot_place()?.is_some() {
+        if self.has_rebooted
+            || SegmentLocator::from_manifest(self.paths.clone(), *meta).hot_place()?.is_some()
+        {
             return Ok(());
         }
         let sound = |bytes: Vec<u8>| {
@@ -114,22 +116,22 @@ impl RepairSession<'_> {
             let problem = format!("the directory {} that it names is not there", text.trim_end());
             let action =
                 "data that were only in shared memory are lost; the next writer resumes from the disk";
-            if !self.closed {
-                self.stays(&path, 0, problem, action);
+            if !self.was_closed {
+                self.add_unmended(&path, 0, problem, action);
             }
             return Ok(());
         }
-        let usual = default_hot(&self.paths.dir, meta);
+        let usual = default_hot(&self.paths.tape_dir, meta);
         match usual.filter(|dir| dir.is_dir()) {
             Some(dir) => {
                 let action = format!("made again: {}", dir.display());
-                self.mends(&path, 0, "it names no directory", action);
+                self.add_mended(&path, 0, "it names no directory", action);
                 if self.options.apply {
-                    self.backup.keep(&path)?;
+                    self.backup.keep_copy(&path)?;
                     write_whole(&path, format!("{}\n", dir.display()).as_bytes())?;
                 }
             }
-            None => self.stays(
+            None => self.add_unmended(
                 &path,
                 0,
                 "it names no directory",
@@ -140,7 +142,7 @@ impl RepairSession<'_> {
     }
 
     fn move_away(&mut self, path: &Path, offset: u64, problem: &str, action: &str) -> Result<()> {
-        self.mends(path, offset, problem, action);
+        self.add_mended(path, offset, problem, action);
         if self.options.apply {
             self.backup.move_away(path)?;
         }

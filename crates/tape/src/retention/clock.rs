@@ -31,8 +31,8 @@ impl ClockSource {
 impl Default for ClockSource {
     fn default() -> Self {
         Self::new(|| ClockReading {
-            wall_ns: read(rustix::time::ClockId::Realtime),
-            boot_ns: read(BOOT) as u64,
+            wall_ns: read_clock(rustix::time::ClockId::Realtime),
+            boot_ns: read_clock(BOOT) as u64,
         })
     }
 }
@@ -48,7 +48,7 @@ const BOOT: rustix::time::ClockId = rustix::time::ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const BOOT: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 
-fn read(clock: rustix::time::ClockId) -> i64 {
+fn read_clock(clock: rustix::time::ClockId) -> i64 {
     let t = rustix::time::clock_gettime(clock);
     t.tv_sec.saturating_mul(1_000_000_000).saturating_add(t.tv_nsec)
 }

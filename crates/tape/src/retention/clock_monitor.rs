@@ -76,7 +76,7 @@ impl ClockMonitor {
     }
 
     /// Looks at the clocks: the time to count with, and whether it may be counted with at all.
-    pub fn look(&mut self, now: ClockReading) -> (i64, bool) {
+    pub fn look_at_clocks(&mut self, now: ClockReading) -> (i64, bool) {
         let passed = now.boot_ns.saturating_sub(self.boot_ns);
         let expected = self.time_ns.saturating_add_unsigned(passed);
         let ahead_ns = now.wall_ns.saturating_sub(expected);
@@ -129,30 +129,38 @@ mod tests {
     #[test]
     fn a_jump_is_not_believed_until_it_is_back_or_as_old_as_it_is_wide() {
         let mut ruler = ClockMonitor::begin("b", reading_at(1000, 0), None);
-        assert_eq!(ruler.look(reading_at(1100, 100)), (1100 * S, true));
+        assert_eq!(ruler.look_at_clocks(reading_at(1100, 100)), (1100 * S, true));
         assert_eq!(
-            ruler.look(reading_at(1209, 200)),
+            ruler.look_at_clocks(reading_at(1209, 200)),
             (1209 * S, true),
             "a clock that is set by seconds is believed"
         );
-        assert_eq!(ruler.look(reading_at(5309, 300)), (1309 * S, false));
-        assert_eq!(ruler.look(reading_at(6309, 1300)), (2309 * S, false));
+        assert_eq!(ruler.look_at_clocks(reading_at(5309, 300)), (1309 * S, false));
+        assert_eq!(ruler.look_at_clocks(reading_at(6309, 1300)), (2309 * S, false));
         assert_eq!((ruler.jump_ns(), ruler.jumps), (Some(4000 * S), 1));
         let resumed_monitor = ClockMonitor::resume(&ruler.to_text(), "b", reading_at(6309, 1301)).unwrap();
         assert_eq!(resumed_monitor, ruler);
         let mut back = resumed_monitor.clone();
-        assert_eq!(back.look(reading_at(2410, 1400)), (2410 * S, true), "it is back");
+        assert_eq!(back.look_at_clocks(reading_at(2410, 1400)), (2410 * S, true), "it is back");
         let mut stays = resumed_monitor;
-        assert_eq!(stays.look(reading_at(9308, 4299)), (5308 * S, false));
-        assert_eq!(stays.look(reading_at(9309, 4300)), (9309 * S, true), "4000 s wide, even for 4000 s");
-        assert_eq!(ruler.look(reading_at(0, 1400)), (2409 * S, false), "and another one, backwards");
+        assert_eq!(stays.look_at_clocks(reading_at(9308, 4299)), (5308 * S, false));
+        assert_eq!(
+            stays.look_at_clocks(reading_at(9309, 4300)),
+            (9309 * S, true),
+            "4000 s wide, even for 4000 s"
+        );
+        assert_eq!(
+            ruler.look_at_clocks(reading_at(0, 1400)),
+            (2409 * S, false),
+            "and another one, backwards"
+        );
         assert_eq!(ruler.jumps, 2);
     }
 
     #[test]
     fn what_was_kept_in_another_boot_is_a_time_and_no_ruler() {
         let mut old = ClockMonitor::begin("a", reading_at(1000, 500), None);
-        old.look(reading_at(1100, 600));
+        old.look_at_clocks(reading_at(1100, 600));
         let text = old.to_text();
         assert!(ClockMonitor::resume(&text, "b", reading_at(1200, 5)).is_none());
         assert!(
@@ -164,9 +172,12 @@ mod tests {
         // The machine was off for a week, or the clock is wrong: nothing distinguishes the two, so it waits an hour.
         let week = 7 * 86_400;
         let mut ruler = ClockMonitor::begin("b", reading_at(1100 + week, 5), ClockMonitor::time_in(&text));
-        assert_eq!(ruler.look(reading_at(1101 + week, 6)), (1101 * S, false));
-        assert_eq!(ruler.look(reading_at(1100 + week + 3600, 3605)), ((4700 + week) * S, true));
+        assert_eq!(ruler.look_at_clocks(reading_at(1101 + week, 6)), (1101 * S, false));
+        assert_eq!(ruler.look_at_clocks(reading_at(1100 + week + 3600, 3605)), ((4700 + week) * S, true));
         let mut slow_monitor = ClockMonitor::begin("b", reading_at(0, 5), Some(1100 * S));
-        assert_eq!((slow_monitor.look(reading_at(1, 6)), slow_monitor.jumps), ((1101 * S, false), 1));
+        assert_eq!(
+            (slow_monitor.look_at_clocks(reading_at(1, 6)), slow_monitor.jumps),
+            ((1101 * S, false), 1)
+        );
     }
 }

@@ -26,7 +26,7 @@ pub struct RemovalOptions {
     /// The clocks.
     pub clock: ClockSource,
     /// Called before anything is removed.
-    pub before: Option<RemovalHook>,
+    pub before_removal: Option<RemovalHook>,
 }
 
 /// Called before segments are removed, while they are still there: with the tape's directory and the position
@@ -62,7 +62,7 @@ impl fmt::Debug for RemovalHook {
 /// A finished segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FinishedSegment {
-    pub index: u64,
+    pub segment_index: u64,
     pub finished_ns: i64,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct FinishedSegment {
 pub(crate) struct RetentionInputs<'a> {
     pub segment_bytes: u64,
     /// Recorded up to here.
-    pub recorded: Position,
+    pub recorded_to: Position,
     /// The time; `None` while it cannot be trusted. Then no segment is removed because of its age.
     pub now_ns: Option<i64>,
     /// Where the named cursors are.
@@ -88,7 +88,7 @@ pub(crate) fn first_kept<'a>(
     reach: &RetentionInputs<'_>,
 ) -> u64 {
     let size = reach.segment_bytes;
-    let mut keep = limits.bytes.map_or(0, |bytes| reach.recorded.0.saturating_sub(bytes) / size);
+    let mut keep = limits.bytes.map_or(0, |bytes| reach.recorded_to.0.saturating_sub(bytes) / size);
     if let Some(now) = reach.now_ns.filter(|_| limits.is_timed()) {
         let mut latest = i64::MIN;
         for segment in finished {
@@ -99,13 +99,13 @@ pub(crate) fn first_kept<'a>(
             if !is_over(limits, latest, now) {
                 break;
             }
-            keep = keep.max(segment.index + 1);
+            keep = keep.max(segment.segment_index + 1);
         }
     }
     if let Some((bytes, slowest)) = limits.hold_for_cursors.zip(reach.cursors.iter().min()) {
-        keep = keep.min(slowest.0.max(reach.recorded.0.saturating_sub(bytes)) / size);
+        keep = keep.min(slowest.0.max(reach.recorded_to.0.saturating_sub(bytes)) / size);
     }
-    keep.min(last_of(reach.recorded, size))
+    keep.min(last_of(reach.recorded_to, size))
 }
 
 /// Returns the segment of a tape's end: the segment before, if the next segment has not begun.
@@ -137,7 +137,7 @@ mod tests {
         index: u64,
     ) -> bool {
         let size = reach.segment_bytes;
-        let (end, recorded) = ((index + 1) * size, reach.recorded.0);
+        let (end, recorded) = ((index + 1) * size, reach.recorded_to.0);
         // The segment of the end, or one after it.
         if recorded <= end {
             return true;
@@ -151,16 +151,17 @@ mod tests {
         }
         // It goes if it, or any later one, is over a limit: the rest goes before it.
         let is_over_limit = |segment: &FinishedSegment| {
-            let by_bytes = limits.bytes.is_some_and(|b| (segment.index + 1) * size + b <= recorded);
+            let by_bytes = limits.bytes.is_some_and(|b| (segment.segment_index + 1) * size + b <= recorded);
             let by_time = reach.now_ns.is_some_and(|now| {
-                let before = all.iter().filter(|f| f.index <= segment.index && f.finished_ns <= now);
+                let before =
+                    all.iter().filter(|f| f.segment_index <= segment.segment_index && f.finished_ns <= now);
                 let newest_ns = before.map(|f| f.finished_ns).max();
                 segment.finished_ns <= now
                     && newest_ns.is_some_and(|finish_ns| is_over(limits, finish_ns, now))
             });
             by_bytes || by_time
         };
-        !all.iter().filter(|f| f.index >= index).any(is_over_limit)
+        !all.iter().filter(|f| f.segment_index >= index).any(is_over_limit)
     }
 
     proptest! {
@@ -186,13 +187,13 @@ mod tests {
             let finished: Vec<_> = times
                 .iter()
                 .enumerate()
-                .map(|(i, t)| FinishedSegment { index: first + i as u64, finished_ns: t * QUARTER })
+                .map(|(i, t)| FinishedSegment { segment_index: first + i as u64, finished_ns: t * QUARTER })
                 .collect();
             let segment_bytes = 256;
             let recorded =
                 Position((first + times.len() as u64) * segment_bytes + beyond.min(segment_bytes - 1));
             let reach =
-                RetentionInputs { segment_bytes, recorded, now_ns: now.map(|n| n * QUARTER), cursors: &cursors };
+                RetentionInputs { segment_bytes, recorded_to: recorded, now_ns: now.map(|n| n * QUARTER), cursors: &cursors };
             let keep = first_kept(&limits, &finished, &reach).max(first);
             let slow = (first..).find(|i| stays(&limits, &finished, &reach, *i)).unwrap();
             prop_assert_eq!(keep, slow);

@@ -30,7 +30,7 @@ pub(crate) fn remake_durable(live: &SegmentLocator) -> Result<DurableMark> {
     let mut position = survey.first();
     for segment in &survey.segments {
         let vouched = vouched_from_start(&survey, segment)?;
-        position = segment.base.plus(vouched);
+        position = segment.base_position.plus(vouched);
         if vouched < live.meta.segment_bytes {
             break;
         }
@@ -49,19 +49,19 @@ pub(crate) fn remake_durable(live: &SegmentLocator) -> Result<DurableMark> {
 pub(crate) fn remake(survey: &TapeSurvey, closed: bool) -> Result<RebuiltDurableMark> {
     let (mut matched, mut summed) = (survey.first(), survey.first());
     for segment in &survey.segments {
-        let sums = SegmentSums::load(&survey.paths, &survey.meta, segment.index)?;
+        let sums = SegmentSums::load(&survey.paths, &survey.meta, segment.segment_index)?;
         if sums.len() > 0 {
             let bytes = (sums.len() * survey.meta.span()).min(survey.meta.segment_bytes);
-            summed = segment.base.plus(bytes);
+            summed = segment.base_position.plus(bytes);
         }
         for i in 0..sums.len() {
-            if let Some(to) = matches(survey, segment, &sums, i)? {
-                matched = segment.base.plus(to);
+            if let Some(matching_end) = matching_end(survey, segment, &sums, i)? {
+                matched = segment.base_position.plus(matching_end);
             }
         }
     }
     // Not after a pad: a tape that was closed has frames in its last segment, or none at all.
-    let position = if closed { survey.end().0 } else { survey.unit_end_before(matched)?.0 };
+    let position = if closed { survey.end_positions().0 } else { survey.unit_end_before(matched)?.0 };
     let durable = DurableMark { position, definitions_bytes: 0, open_sum: None };
     Ok(RebuiltDurableMark { durable, summed })
 }
@@ -69,7 +69,7 @@ pub(crate) fn remake(survey: &TapeSurvey, closed: bool) -> Result<RebuiltDurable
 /// Explains why the file `durable` must be older than the tape, if it is. A closed tape is durable to its end, and only
 /// durable segments are sealed.
 pub(crate) fn why_older(survey: &TapeSurvey, durable: &DurableMark, closed: bool) -> Option<String> {
-    let (says, end) = (durable.position, survey.end().0);
+    let (says, end) = (durable.position, survey.end_positions().0);
     if closed && says < end {
         return Some(format!(
             "it says that the tape ends at position {says}, and the tape was closed at {end}"
@@ -77,38 +77,38 @@ pub(crate) fn why_older(survey: &TapeSurvey, durable: &DurableMark, closed: bool
     }
     let segments_dir = survey.paths.segments();
     let sealed = |segment: &&SegmentSurvey| {
-        segment.base.plus(survey.meta.segment_bytes) > says
-            && is_sealed(&segment_path(&segments_dir, segment.index))
+        segment.base_position.plus(survey.meta.segment_bytes) > says
+            && is_sealed(&segment_path(&segments_dir, segment.segment_index))
     };
     let sealed_segment = survey.segments.iter().find(sealed)?;
     Some(format!(
         "it says that the tape is durable to position {says}, and segment {} is sealed",
-        sealed_segment.index
+        sealed_segment.segment_index
     ))
 }
 
 /// Computes the checksum of the bytes before `position` in its span.
 pub(crate) fn open_sum(survey: &TapeSurvey, position: Position) -> Result<Option<u32>> {
     let TapeManifest { segment_bytes, .. } = survey.meta;
-    let to = position.0 % segment_bytes;
-    let from = to - to % survey.meta.span();
-    if from == to {
+    let end_offset = position.0 % segment_bytes;
+    let span_start = end_offset - end_offset % survey.meta.span();
+    if span_start == end_offset {
         return Ok(Some(0));
     }
-    let Some(segment_survey) = survey.segment_at(position).filter(|s| s.length >= to) else {
+    let Some(segment_survey) = survey.segment_at(position).filter(|s| s.length >= end_offset) else {
         return Ok(None);
     };
     let segment = survey.open(segment_survey, false)?;
     // SAFETY: within the file, which nobody writes.
-    Ok(Some(crc32c::crc32c(unsafe { segment.bytes(from, (to - from) as usize) })))
+    Ok(Some(crc32c::crc32c(unsafe { segment.bytes(span_start, (end_offset - span_start) as usize) })))
 }
 
 /// Returns the data offset up to which checksums cover a segment from its start.
 fn vouched_from_start(survey: &TapeSurvey, segment: &SegmentSurvey) -> Result<u64> {
-    let sums = SegmentSums::load(&survey.paths, &survey.meta, segment.index)?;
+    let sums = SegmentSums::load(&survey.paths, &survey.meta, segment.segment_index)?;
     let mut vouched = 0;
     for i in 0..sums.len() {
-        match matches(survey, segment, &sums, i)? {
+        match matching_end(survey, segment, &sums, i)? {
             Some(to) => vouched = to,
             None => break,
         }
@@ -121,7 +121,7 @@ fn vouched_from_start(survey: &TapeSurvey, segment: &SegmentSurvey) -> Result<u6
 
 /// Returns the data offset up to which the checksum of span `i` matches: the whole span, or some of its lines with
 /// zeros after them.
-fn matches(
+fn matching_end(
     survey: &TapeSurvey,
     segment_survey: &SegmentSurvey,
     sums: &SegmentSums,
@@ -138,16 +138,17 @@ fn matches(
     let bytes = unsafe { segment.bytes(from, (end - from) as usize) };
     if end - from == span && crc32c::crc32c(bytes) == stored {
         // The zeros at its end need not have been there.
-        let ends_in_it = segment_survey.stop == SegmentScanEnd::Nothing && segment_survey.frames_end < end;
+        let ends_in_it =
+            segment_survey.scan_end == SegmentScanEnd::Nothing && segment_survey.frames_end < end;
         return Ok(Some(if ends_in_it { segment_survey.frames_end.max(from) } else { end }));
     }
     let mut sum = 0;
-    let mut to = from;
+    let mut rebuilt_end = from;
     for line in bytes.chunks(unitape_model::LINE) {
         sum = crc32c::crc32c_append(sum, line);
-        to += line.len() as u64;
-        if extend_with_zeros(sum, from + span - to) == stored {
-            return Ok(Some(to));
+        rebuilt_end += line.len() as u64;
+        if extend_with_zeros(sum, from + span - rebuilt_end) == stored {
+            return Ok(Some(rebuilt_end));
         }
     }
     Ok(None)

@@ -12,7 +12,7 @@ use crate::error::Result;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentPrefix {
     /// The end of the last of these segments; the start of the oldest segment if there is none.
-    pub end: Position,
+    pub end_position: Position,
     /// CRC-32C of their checksum files, one after the other: equal bytes have an equal one.
     pub crc: u32,
 }
@@ -22,16 +22,19 @@ pub struct SegmentPrefix {
 /// # Errors
 /// Fails if `dir` is no tape or has a foreign version.
 pub fn segment_prefix(dir: &Path, position: Position) -> Result<Option<SegmentPrefix>> {
-    let live = SegmentLocator::open(dir)?;
-    let size = live.meta.segment_bytes;
-    let indices = live.indices()?;
-    let mut prefix = SegmentPrefix { end: Position(indices.first().map_or(0, |first| first * size)), crc: 0 };
+    let segment_locator = SegmentLocator::open(dir)?;
+    let size = segment_locator.meta.segment_bytes;
+    let indices = segment_locator.indices()?;
+    let mut prefix =
+        SegmentPrefix { end_position: Position(indices.first().map_or(0, |first| first * size)), crc: 0 };
     for index in indices.into_iter().take_while(|index| (index + 1) * size <= position.0) {
-        let Some(sums) = read_sums(&live, index).filter(|_| prefix.end == Position(index * size)) else {
+        let Some(sums) =
+            read_sums(&segment_locator, index).filter(|_| prefix.end_position == Position(index * size))
+        else {
             return Ok(None);
         };
         prefix.crc = crc32c::crc32c_append(prefix.crc, &sums);
-        prefix.end = Position((index + 1) * size);
+        prefix.end_position = Position((index + 1) * size);
     }
     Ok(Some(prefix))
 }
@@ -40,7 +43,7 @@ pub fn segment_prefix(dir: &Path, position: Position) -> Result<Option<SegmentPr
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentChecksums {
     /// Index of the first of these segments. It is the oldest segment of the tape.
-    pub first: u64,
+    pub first_index: u64,
     /// CRC-32C of the checksum file of each: segments with equal bytes have an equal one.
     pub crcs: Vec<u32>,
 }
@@ -51,13 +54,14 @@ pub struct SegmentChecksums {
 /// # Errors
 /// Fails if `dir` is no tape or has a foreign version.
 pub fn segment_checksums(dir: &Path, position: Position) -> Result<SegmentChecksums> {
-    let live = SegmentLocator::open(dir)?;
-    let size = live.meta.segment_bytes;
-    let indices = live.indices()?;
-    let mut checksums = SegmentChecksums { first: indices.first().copied().unwrap_or(0), crcs: Vec::new() };
+    let segment_locator = SegmentLocator::open(dir)?;
+    let size = segment_locator.meta.segment_bytes;
+    let indices = segment_locator.indices()?;
+    let mut checksums =
+        SegmentChecksums { first_index: indices.first().copied().unwrap_or(0), crcs: Vec::new() };
     for index in indices.into_iter().take_while(|index| (index + 1) * size <= position.0) {
-        let is_next = index == checksums.first + checksums.crcs.len() as u64;
-        let Some(sums) = read_sums(&live, index).filter(|_| is_next) else { break };
+        let is_next = index == checksums.first_index + checksums.crcs.len() as u64;
+        let Some(sums) = read_sums(&segment_locator, index).filter(|_| is_next) else { break };
         checksums.crcs.push(crc32c::crc32c(&sums));
     }
     Ok(checksums)
@@ -65,7 +69,7 @@ pub fn segment_checksums(dir: &Path, position: Position) -> Result<SegmentChecks
 
 /// Reads the checksum file of a whole segment. `None` if it is missing or incomplete.
 fn read_sums(live: &SegmentLocator, index: u64) -> Option<Vec<u8>> {
-    let wanted = live.meta.segment_bytes / live.meta.span() * 4;
-    let sums = read_start(&live.paths.crc(index), wanted + 1).ok()?;
-    (sums.len() as u64 == wanted).then_some(sums)
+    let sums_bytes = live.meta.segment_bytes / live.meta.span() * 4;
+    let sums = read_start(&live.paths.crc(index), sums_bytes + 1).ok()?;
+    (sums.len() as u64 == sums_bytes).then_some(sums)
 }

@@ -11,24 +11,24 @@ use crate::error::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SpanFault {
     /// Data offsets in the segment.
-    pub from: u64,
-    pub to: u64,
+    pub from_offset: u64,
+    pub to_offset: u64,
     /// The checksum is not there, so nothing says whether the bytes are right.
     pub missing: bool,
     /// The file `durable` vouches for the bytes all the same.
-    pub vouched: bool,
+    pub is_vouched: bool,
 }
 
 impl SpanFault {
     /// Makes the error for the file at `path`, whose data begin at position `base`.
     pub fn error(&self, path: &Path, base: Position) -> Error {
-        let (from, to) = (base.plus(self.from), base.plus(self.to));
+        let (from, to) = (base.plus(self.from_offset), base.plus(self.to_offset));
         let fault = if self.missing { "have no checksum" } else { "do not match their checksum" };
         let reason = format!(
             "the bytes of positions {from} to {to} {fault}, and they were durable; `unitape tape repair` says what can be \
              done"
         );
-        Error::damage(path, HEADER_PAGE + self.from, reason)
+        Error::damage(path, HEADER_PAGE + self.from_offset, reason)
     }
 }
 

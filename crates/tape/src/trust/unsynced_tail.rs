@@ -34,14 +34,14 @@ pub(crate) fn check_known(live: &SegmentLocator, clean: bool) -> Result<()> {
 /// Returns whether a tape without the file `durable` must have had it. The tape was closed with frames on it, or a
 /// segment was sealed or removed; both happen only to durable data.
 pub(crate) fn was_durable(live: &SegmentLocator, clean: bool) -> Result<bool> {
-    let all = list_segments(&live.paths.segments())?;
-    let Some(&first) = all.first() else { return Ok(false) };
+    let segment_indices = list_segments(&live.paths.segments())?;
+    let Some(&first) = segment_indices.first() else { return Ok(false) };
     let segments_dir = live.paths.segments();
-    if first > 0 || all.iter().any(|&i| is_sealed(&segment_path(&segments_dir, i))) {
+    if first > 0 || segment_indices.iter().any(|&i| is_sealed(&segment_path(&segments_dir, i))) {
         return Ok(true);
     }
     let path = segment_path(&segments_dir, first);
-    let has_frames = |segment: &MappedSegment| segment.look(0) != HeaderWordState::Nothing;
+    let has_frames = |segment: &MappedSegment| segment.header_state(0) != HeaderWordState::Nothing;
     Ok(clean && MappedSegment::map(&path, &live.meta, first, false)?.as_ref().is_some_and(has_frames))
 }
 
@@ -56,7 +56,11 @@ pub(crate) fn check_before_writing(
     end: Position,
     clean: bool,
 ) -> Result<()> {
-    let bounds = LogRecoveryLimits { durable_bytes: durable.definitions_bytes, end, cut: false };
+    let bounds = LogRecoveryLimits {
+        durable_bytes: durable.definitions_bytes,
+        tape_end: end,
+        cuts_broken_records: false,
+    };
     if live.paths.definitions().exists() || bounds.durable_bytes > HEAD as u64 {
         DefinitionLog::open(&live.paths, &live.meta, end, bounds)?;
     }
@@ -80,10 +84,10 @@ fn check_sealed(live: &SegmentLocator, durable: Position) -> Result<()> {
             continue;
         }
         let Some((segment, _)) = MappedSegment::open(&path, &live.meta, index, false)? else { continue };
-        let open = OpenSpan { sum: None, stored: StoredChecksumState::Covered };
+        let open_span = OpenSpan { covered_sum: None, stored_state: StoredChecksumState::Covered };
         let sums = SegmentSums::load(&live.paths, &live.meta, index)?;
-        if let Some(fault) = sums.first_fault(&segment, size, open) {
-            return Err(fault.error(&path, segment.base));
+        if let Some(fault) = sums.first_fault(&segment, size, open_span) {
+            return Err(fault.error(&path, segment.base_position));
         }
     }
     Ok(())
@@ -102,22 +106,22 @@ pub(crate) fn end_of_copy<T>(
     damage: Error,
     look: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
-    let before = match load_durable(&live.paths) {
+    let old_durable = match load_durable(&live.paths) {
         Ok(before) if is_older_than(live, &before)? => before,
         _ => return Err(damage),
     };
     let result = remake_durable(live).and_then(|made| {
         let reach = Position(made.position.0 - made.position.0 % live.meta.span() + live.meta.span());
         // Frames a whole span beyond are damage, and not the place at which the copy ends.
-        match TapeSurvey::scan_segments(&live.paths, &live.meta)?.end().0 > reach
-            || made.position > before.position
+        match TapeSurvey::scan_segments(&live.paths, &live.meta)?.end_positions().0 > reach
+            || made.position > old_durable.position
         {
             true => Err(Error::damage(&live.paths.durable(), 0, "")),
             false => look(),
         }
     });
     if result.is_err() {
-        store_durable(&live.paths, &before)?;
+        store_durable(&live.paths, &old_durable)?;
     }
     result.map_err(|e| if let Error::Damage { .. } = e { damage } else { e })
 }
@@ -131,8 +135,8 @@ fn is_older_than(live: &SegmentLocator, durable: &DurableMark) -> Result<bool> {
         return Ok(true);
     }
     let segments_dir = live.paths.segments();
-    let first = list_segments(&segments_dir)?.first().copied().unwrap_or(0);
-    for index in first..durable.position.0.div_ceil(size) {
+    let oldest_index = list_segments(&segments_dir)?.first().copied().unwrap_or(0);
+    for index in oldest_index..durable.position.0.div_ceil(size) {
         let covered = (durable.position.0 - index * size).min(size);
         // Damage of a header does not come from copying.
         let Ok(disk_segment) =
@@ -143,7 +147,7 @@ fn is_older_than(live: &SegmentLocator, durable: &DurableMark) -> Result<bool> {
         let Some((segment, _)) = disk_segment else { return Ok(true) };
         let mut offset = 0;
         while offset < covered {
-            match segment.look(offset) {
+            match segment.header_state(offset) {
                 HeaderWordState::Frame(header) => offset += header.len_bytes() as u64,
                 HeaderWordState::Nothing => return Ok(true),
                 HeaderWordState::Pad | HeaderWordState::Damage(_) => break,
@@ -154,10 +158,12 @@ fn is_older_than(live: &SegmentLocator, durable: &DurableMark) -> Result<bool> {
             return Ok(true);
         }
         // The last one may be of fewer bytes than the span has now.
-        let last = covered / span;
-        if let Some(sum) = last.checked_sub(1).filter(|_| sums.len() == last).and_then(|i| sums.get(i)) {
+        let last_span = covered / span;
+        if let Some(sum) =
+            last_span.checked_sub(1).filter(|_| sums.len() == last_span).and_then(|i| sums.get(i))
+        {
             // SAFETY: within the segment by `covered`; the lock is ours and no writer lives.
-            let bytes = unsafe { segment.bytes((last - 1) * span, span as usize) };
+            let bytes = unsafe { segment.bytes((last_span - 1) * span, span as usize) };
             if crc32c::crc32c(bytes) != sum && matches_prefix_sum(bytes, span, sum.to_le_bytes()) {
                 return Ok(true);
             }
@@ -175,18 +181,18 @@ pub(crate) fn trusted_end(live: &SegmentLocator, durable: Position) -> Result<Po
         let Ok(sums) = read_start(&live.paths.crc(index), size / span * 4) else { break };
         let Ok(Some((segment, _))) = MappedSegment::open(&path, &live.meta, index, false) else { break };
         for (i, sum) in sums.chunks_exact(4).enumerate() {
-            let from = i as u64 * span;
-            if from >= size {
+            let span_start = i as u64 * span;
+            if span_start >= size {
                 break;
             }
             // SAFETY: within the segment; the lock is ours and no writer lives.
-            let bytes = unsafe { segment.bytes(from, span as usize) };
+            let bytes = unsafe { segment.bytes(span_start, span as usize) };
             if crc32c::crc32c(bytes).to_le_bytes() != *sum {
                 return Ok(trusted.max(durable));
             }
-            trusted = trusted.max(segment.base.plus(from + span));
+            trusted = trusted.max(segment.base_position.plus(span_start + span));
         }
-        if trusted < segment.end() {
+        if trusted < segment.end_position() {
             break;
         }
     }
@@ -206,18 +212,20 @@ pub(crate) fn first_lost(live: &SegmentLocator, durable: Position) -> Result<Opt
         let Ok(sums) = read_start(&live.paths.crc(index), size / span * 4) else { continue };
         let Some((segment, _)) = MappedSegment::open(&path, &live.meta, index, false)? else { continue };
         for (i, sum) in sums.chunks_exact(4).take((size / span) as usize).enumerate() {
-            let from = i as u64 * span;
+            let span_start = i as u64 * span;
             // SAFETY: within the segment; the lock is ours and no writer lives.
-            let bytes = unsafe { segment.bytes(from, span as usize) };
-            let last = (i + 1) * 4 + 4 > sums.len();
+            let bytes = unsafe { segment.bytes(span_start, span as usize) };
+            let is_last_span = (i + 1) * 4 + 4 > sums.len();
             let is_same = crc32c::crc32c(bytes).to_le_bytes() == *sum;
-            if !(is_same || last && matches_prefix_sum(bytes, span, sum.try_into().expect("four bytes"))) {
+            if !(is_same
+                || is_last_span && matches_prefix_sum(bytes, span, sum.try_into().expect("four bytes")))
+            {
                 let reason = format!(
                     "the checksum of the {span} bytes from here does not match; they were not durable, and a flush that \
                      fails can lose them"
                 );
-                let error = Error::damage(&path, HEADER_PAGE + from, reason);
-                return Ok(Some((segment.base.plus(from), error)));
+                let error = Error::damage(&path, HEADER_PAGE + span_start, reason);
+                return Ok(Some((segment.base_position.plus(span_start), error)));
             }
         }
     }

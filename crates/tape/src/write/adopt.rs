@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::disk::hot::{
-    HotDirectoryLookup, HotMark, HotNotice, MARK, SHARED_MEMORY, check_writable, directory_owner, find,
-    holds_tape, is_in_use, named_directory,
+    HotDirectoryLookup, HotMark, HotNotice, MARK, SHARED_MEMORY, check_writable, directory_owner,
+    find_hot_directory, holds_tape, is_in_use, named_directory,
 };
 use crate::disk::layout::{TapeId, TapeManifest, TapePaths, write_whole};
 use crate::disk::lock::FileLock;
@@ -22,10 +22,10 @@ use crate::write::hot::{forget_link, write_mark};
 /// theirs. Also fails if this tape is in use, or if the system refuses. Then nothing was changed.
 pub fn adopt_hot(dir: &Path) -> Result<PathBuf> {
     let meta = TapeManifest::load(dir)?;
-    let paths = TapePaths { dir: dir.into() };
+    let paths = TapePaths { tape_dir: dir.into() };
     let refuse = |path: &Path, reason: String| Err(Error::UnsafeHot { path: path.into(), reason });
     with_writer_lock(&paths, || {
-        let link = find(&paths, meta.id)?;
+        let link = find_hot_directory(&paths, meta.id)?;
         let doubted = match &link {
             HotDirectoryLookup::Other { notice: HotNotice::Doubtful { hot, .. }, .. } => Some(hot.clone()),
             _ => None,
@@ -57,8 +57,8 @@ pub fn adopt_hot(dir: &Path) -> Result<PathBuf> {
             {
                 return Ok(hot);
             }
-            Some(mark) if mark.home.is_at(&mark.path) && !mark.is_of(dir, meta.id) => {
-                let path = mark.path.display();
+            Some(mark) if mark.tape_identity.is_at(&mark.path_when_made) && !mark.is_of(dir, meta.id) => {
+                let path = mark.path_when_made.display();
                 return refuse(&hot, format!("belongs to the tape at {path}, which is there: open that one"));
             }
             Some(_) => Some(FileLock::acquire(&hot.join(MARK))?),
@@ -96,25 +96,25 @@ pub fn adopt_hot(dir: &Path) -> Result<PathBuf> {
 /// is in use, or if the system refuses.
 pub fn forget_hot(dir: &Path) -> Result<PathBuf> {
     let meta = TapeManifest::load(dir)?;
-    let paths = TapePaths { dir: dir.into() };
-    with_writer_lock(&paths, || match find(&paths, meta.id) {
+    let paths = TapePaths { tape_dir: dir.into() };
+    with_writer_lock(&paths, || match find_hot_directory(&paths, meta.id) {
         Ok(HotDirectoryLookup::None) => Err(Error::Option("the tape names no hot directory")),
         Ok(HotDirectoryLookup::Own(_) | HotDirectoryLookup::Early(_)) => Err(Error::Option(
             "the hot segments are this tape's own: open it for writing, and they are recorded",
         )),
         Err(e @ Error::Io { .. }) => Err(e),
-        Ok(HotDirectoryLookup::Gone(hot)) => forget(&paths, hot),
+        Ok(HotDirectoryLookup::Gone(hot)) => remove_hot(&paths, hot),
         Ok(HotDirectoryLookup::Other { notice: HotNotice::Doubtful { hot, .. }, .. }) => {
-            forget(&paths, hot.unwrap_or_else(|| paths.hot_mark()))
+            remove_hot(&paths, hot.unwrap_or_else(|| paths.hot_mark()))
         }
         Ok(HotDirectoryLookup::Other { .. }) | Err(_) => {
             let hot = named_directory(&paths).ok().flatten().unwrap_or_default();
-            forget(&paths, hot)
+            remove_hot(&paths, hot)
         }
     })
 }
 
-fn forget(paths: &TapePaths, hot: PathBuf) -> Result<PathBuf> {
+fn remove_hot(paths: &TapePaths, hot: PathBuf) -> Result<PathBuf> {
     // The tape's end on this page is that of the hot segments.
     StatePage::open(paths)?.renounce();
     forget_link(paths)?;
@@ -131,7 +131,7 @@ fn with_writer_lock<T>(paths: &TapePaths, act: impl FnOnce() -> Result<T>) -> Re
     let outcome = act();
     // The text that a dead writer has left in its lock file is for the next writer.
     for lock in [lock, recorder] {
-        if lock.before.is_empty() {
+        if lock.stale_holder.is_empty() {
             lock.remove()?;
         }
     }
@@ -142,7 +142,7 @@ fn with_writer_lock<T>(paths: &TapePaths, act: impl FnOnce() -> Result<T>) -> Re
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrphanHotDirectory {
     /// The directory.
-    pub hot: PathBuf,
+    pub hot_dir: PathBuf,
     /// Where its tape was.
     pub tape: PathBuf,
     /// Bytes of memory that it occupies.
@@ -163,13 +163,13 @@ pub fn hot_leftovers() -> Vec<OrphanHotDirectory> {
             continue;
         }
         let Ok(Some(mark)) = HotMark::load(&path) else { continue };
-        if mark.home.is_at(&mark.path) || is_in_use(&path) {
+        if mark.tape_identity.is_at(&mark.path_when_made) || is_in_use(&path) {
             continue;
         }
         let files = std::fs::read_dir(&path).into_iter().flatten().flatten();
         let bytes = files.filter_map(|file| Some(file.metadata().ok()?.blocks() * 512)).sum();
-        leftovers.push(OrphanHotDirectory { hot: path, tape: mark.path, bytes });
+        leftovers.push(OrphanHotDirectory { hot_dir: path, tape: mark.path_when_made, bytes });
     }
-    leftovers.sort_by(|a, b| a.hot.cmp(&b.hot));
+    leftovers.sort_by(|a, b| a.hot_dir.cmp(&b.hot_dir));
     leftovers
 }

@@ -15,7 +15,7 @@ use crate::write::shared::SharedWriterState;
 pub(crate) struct ClaimPiece {
     pub segment: Arc<MappedSegment>,
     /// Data offset in the segment.
-    pub from: u64,
+    pub data_offset: u64,
     pub length: u64,
     /// The rest of the segment after the piece is empty.
     pub pad: bool,
@@ -27,17 +27,17 @@ pub(crate) struct ClaimPiece {
 #[derive(Debug)]
 pub struct Claim {
     core: Arc<SharedWriterState>,
-    first: ClaimPiece,
-    rest: Vec<ClaimPiece>,
+    first_piece: ClaimPiece,
+    more_pieces: Vec<ClaimPiece>,
     /// Number of full pieces, and bytes in the piece that is being filled.
-    full: usize,
-    filled: u64,
+    full_pieces: usize,
+    filled_bytes: u64,
     /// The word that publishes the claim.
-    word: Option<FrameHeader>,
-    last: bool,
-    published: bool,
+    publishing_word: Option<FrameHeader>,
+    is_last: bool,
+    is_published: bool,
     /// Frames on the way into the file, where they go there by calls.
-    staged: Option<StagedFrames>,
+    staged_frames: Option<StagedFrames>,
 }
 
 /// Stamped frames that follow the bytes already in the file, for the piece that is being filled.
@@ -67,13 +67,22 @@ impl Claim {
         for (i, piece) in std::iter::once(&first).chain(&rest).enumerate() {
             // A pad that is the claim's first word publishes it and comes last.
             if piece.pad && (i > 0 || piece.length > 0) {
-                piece.segment.commit(piece.from + piece.length, pad);
+                piece.segment.commit(piece.data_offset + piece.length, pad);
             }
         }
         let word = (first.length == 0).then_some(pad);
         let staged = by_call.then(|| core.stage());
-        let mut claim =
-            Self { core, first, rest, full: 0, filled: 0, word, last: false, published: false, staged };
+        let mut claim = Self {
+            core,
+            first_piece: first,
+            more_pieces: rest,
+            full_pieces: 0,
+            filled_bytes: 0,
+            publishing_word: word,
+            is_last: false,
+            is_published: false,
+            staged_frames: staged,
+        };
         claim.skip_full();
         claim
     }
@@ -97,55 +106,56 @@ impl Claim {
         if !self.core.fork.is_ours() {
             return self.refuse_child();
         }
-        let segment_bytes = self.first.segment.size;
+        let segment_bytes = self.first_piece.segment.data_bytes;
         let (_, last) = check_frames_each(frames, segment_bytes, each)?;
         let position = self.position();
         let mut offset = 0;
         while offset < frames.len() {
-            let Some(piece) = nth(&self.first, &self.rest, self.full) else {
+            let Some(piece) = nth_piece(&self.first_piece, &self.more_pieces, self.full_pieces) else {
                 return Err(Error::BadUnit { offset: offset as u64, reason: "more than was claimed" });
             };
-            let room = (piece.length - self.filled) as usize;
-            let rest = &frames[offset..];
-            let part = if rest.len() <= room { rest.len() } else { boundary(rest, room) };
+            let room = (piece.length - self.filled_bytes) as usize;
+            let frames_left = &frames[offset..];
+            let part =
+                if frames_left.len() <= room { frames_left.len() } else { frame_boundary(frames_left, room) };
             if part == 0 {
                 return Err(Error::BadUnit {
                     offset: offset as u64,
                     reason: "not the boundary that was claimed",
                 });
             }
-            let hold = self.word.is_none();
-            let data_offset = piece.from + self.filled;
+            let hold = self.publishing_word.is_none();
+            let data_offset = piece.data_offset + self.filled_bytes;
             let fills_piece = part == room;
-            match &mut self.staged {
+            match &mut self.staged_frames {
                 // SAFETY: part <= room, so it lies in the piece; checked to be whole frames; the range was given to
                 // this claim alone by the writer and is not committed before `publish`.
-                None => unsafe { piece.segment.write_frames(data_offset, &rest[..part], hold) },
+                None => unsafe { piece.segment.write_frames(data_offset, &frames_left[..part], hold) },
                 Some(staged) => staged.write_frames(
                     &piece.segment,
                     data_offset,
-                    &rest[..part],
+                    &frames_left[..part],
                     StagedEnds { hold, fills_piece },
                 )?,
             }
             if hold {
-                self.word = Some(FrameHeader::read(rest));
+                self.publishing_word = Some(FrameHeader::read(frames_left));
             }
-            self.filled += part as u64;
+            self.filled_bytes += part as u64;
             offset += part;
             self.skip_full();
         }
-        self.last = last;
+        self.is_last = last;
         Ok(position)
     }
 
     /// Returns the position of the next frame.
     pub fn position(&self) -> Position {
-        match self.piece() {
-            Some(piece) => piece.segment.base.plus(piece.from + self.filled),
+        match self.current_piece() {
+            Some(piece) => piece.segment.base_position.plus(piece.data_offset + self.filled_bytes),
             None => {
-                let piece = self.rest.last().unwrap_or(&self.first);
-                piece.segment.base.plus(piece.from + piece.length)
+                let piece = self.more_pieces.last().unwrap_or(&self.first_piece);
+                piece.segment.base_position.plus(piece.data_offset + piece.length)
             }
         }
     }
@@ -156,15 +166,15 @@ impl Claim {
     /// Panics if the claim is not exactly full.
     #[inline]
     pub fn publish(mut self) {
-        assert!(self.piece().is_none(), "a claim is published full");
-        debug_assert!(self.last, "a claim ends with a whole unit");
-        let word = self.word.expect("a full claim has a first word");
+        assert!(self.current_piece().is_none(), "a claim is published full");
+        debug_assert!(self.is_last, "a claim ends with a whole unit");
+        let word = self.publishing_word.expect("a full claim has a first word");
         if !self.core.fork.is_ours() {
             return;
         }
-        self.first.segment.commit(self.first.from, word);
-        self.published = true;
-        if let Some(staged) = self.staged.take() {
+        self.first_piece.segment.commit(self.first_piece.data_offset, word);
+        self.is_published = true;
+        if let Some(staged) = self.staged_frames.take() {
             self.core.unstage(staged);
         }
         // Release: pairs with the Acquire in `Writer::close`.
@@ -174,17 +184,17 @@ impl Claim {
     /// Returns the error of a forked child process.
     #[cold]
     fn refuse_child(&self) -> Result<Position> {
-        self.core.fork.check().map(|()| self.position())
+        self.core.fork.check_process().map(|()| self.position())
     }
 
-    fn piece(&self) -> Option<&ClaimPiece> {
-        nth(&self.first, &self.rest, self.full)
+    fn current_piece(&self) -> Option<&ClaimPiece> {
+        nth_piece(&self.first_piece, &self.more_pieces, self.full_pieces)
     }
 
     fn skip_full(&mut self) {
-        while self.piece().is_some_and(|piece| piece.length == self.filled) {
-            self.full += 1;
-            self.filled = 0;
+        while self.current_piece().is_some_and(|piece| piece.length == self.filled_bytes) {
+            self.full_pieces += 1;
+            self.filled_bytes = 0;
         }
     }
 }
@@ -207,24 +217,26 @@ impl StagedFrames {
         let mut offset = 0;
         while offset < frames.len() {
             let begin = bytes.len();
-            let start = data_offset + offset as u64 - begin as u64;
+            let piece_offset = data_offset + offset as u64 - begin as u64;
             let room = STAGED_BYTES.saturating_sub(begin);
-            let rest = &frames[offset..];
+            let frames_left = &frames[offset..];
             // At least a frame, and of a long one all of it.
-            let part = match boundary(rest, room) {
-                0 if begin == 0 => FrameHeader::read(rest).len_bytes(),
+            let part = match frame_boundary(frames_left, room) {
+                0 if begin == 0 => FrameHeader::read(frames_left).len_bytes(),
                 0 => {
-                    segment.write(start, bytes)?;
+                    segment.write_bytes(piece_offset, bytes)?;
                     bytes.clear();
                     continue;
                 }
                 part => part,
             };
-            bytes.extend_from_slice(&rest[..part]);
+            bytes.extend_from_slice(&frames_left[..part]);
             let mut frame = begin;
             while frame < bytes.len() {
                 let header = FrameHeader::read(&bytes[frame..]);
-                header.with_stamp(segment.base.plus(start + frame as u64)).write(&mut bytes[frame..]);
+                header
+                    .with_stamp(segment.base_position.plus(piece_offset + frame as u64))
+                    .write(&mut bytes[frame..]);
                 frame += header.len_bytes();
             }
             if hold && offset == 0 {
@@ -233,7 +245,7 @@ impl StagedFrames {
             offset += part;
         }
         if fills_piece {
-            segment.write(data_offset + offset as u64 - bytes.len() as u64, bytes)?;
+            segment.write_bytes(data_offset + offset as u64 - bytes.len() as u64, bytes)?;
             bytes.clear();
         }
         Ok(())
@@ -243,14 +255,19 @@ impl StagedFrames {
 impl Drop for Claim {
     fn drop(&mut self) {
         // In a child that was forked the claim is its parent's.
-        if !self.published && self.core.fork.check().is_ok() {
-            self.core.raise(Error::ClaimAbandoned(self.first.segment.base.plus(self.first.from)), true);
+        if !self.is_published && self.core.fork.check_process().is_ok() {
+            self.core.raise(
+                Error::ClaimAbandoned(
+                    self.first_piece.segment.base_position.plus(self.first_piece.data_offset),
+                ),
+                true,
+            );
         }
     }
 }
 
 /// Returns piece `n` of the claim.
-fn nth<'p>(first: &'p ClaimPiece, rest: &'p [ClaimPiece], n: usize) -> Option<&'p ClaimPiece> {
+fn nth_piece<'p>(first: &'p ClaimPiece, rest: &'p [ClaimPiece], n: usize) -> Option<&'p ClaimPiece> {
     match n {
         0 => Some(first),
         n => rest.get(n - 1),
@@ -258,13 +275,13 @@ fn nth<'p>(first: &'p ClaimPiece, rest: &'p [ClaimPiece], n: usize) -> Option<&'
 }
 
 /// Returns the greatest frame boundary of `run` that is not beyond `limit`.
-fn boundary(run: &[u8], limit: usize) -> usize {
-    let mut end = 0;
+fn frame_boundary(run: &[u8], limit: usize) -> usize {
+    let mut last_boundary = 0;
     for (offset, _, frame) in unitape_model::frames(run) {
         if offset + frame.len() > limit {
             break;
         }
-        end = offset + frame.len();
+        last_boundary = offset + frame.len();
     }
-    end
+    last_boundary
 }

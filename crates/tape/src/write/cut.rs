@@ -26,11 +26,11 @@ use crate::write::origin::OriginEpoch;
 /// The facts that were found before this opening.
 pub(crate) struct OpeningState<'a> {
     /// The text of the lock file.
-    pub before: &'a str,
+    pub lock_text: &'a str,
     /// This boot of the machine.
     pub boot: &'a str,
     /// The tape is made just now.
-    pub created: bool,
+    pub is_new_tape: bool,
     /// The epoch that an opening at an origin asks for.
     pub origin: OriginEpoch,
 }
@@ -44,20 +44,20 @@ pub(crate) struct WriterOpening {
     /// The boot in which a writer has the tape open, as the lineage says.
     pub open_before: Option<u128>,
     /// The last writer closed the tape.
-    pub clean: bool,
+    pub was_closed: bool,
     /// The machine was restarted since a writer that had not.
-    pub rebooted: bool,
+    pub has_rebooted: bool,
 }
 
 impl WriterOpening {
     /// Begins an opening: finds out how the last one ended, and assigns an epoch to this one.
-    pub fn begin(
+    pub fn begin_opening(
         paths: &TapePaths,
         tape: TapeId,
         opening: &OpeningState<'_>,
         options: &WriterOptions,
     ) -> Result<Self> {
-        let &OpeningState { before, boot, created, origin } = opening;
+        let &OpeningState { lock_text: before, boot, is_new_tape: created, origin } = opening;
         let stored_lineage = match Lineage::load(paths, tape) {
             // A lineage of a tape that was removed, or that is given up with the damage, counts as lost.
             Err(Error::Damage { .. } | Error::ForeignTape { .. }) if created || options.truncate_damage => {
@@ -66,19 +66,23 @@ impl WriterOpening {
             other => other?,
         };
         // The lineage is flushed when a writer opens. The lock is not, and a power loss can take it away.
-        let open = stored_lineage.as_ref().and_then(|lineage| lineage.open);
-        let rebooted = open.is_some_and(|open| open != boot_number(boot))
+        let open_boot = stored_lineage.as_ref().and_then(|lineage| lineage.open_boot);
+        let rebooted = open_boot.is_some_and(|open| open != boot_number(boot))
             || !before.is_empty() && field(before, "boot").unwrap_or_default() != boot;
         let is_lost = stored_lineage.is_none() && (!created || Lineage::path(paths).exists());
         let past = EpochLimits {
             tape,
-            created,
+            is_new_tape: created,
             known_epoch: field(before, "epoch").and_then(|e| e.parse().ok()).unwrap_or(0),
-            least: options.epoch_min,
+            least_epoch: options.epoch_min,
             // Reads the clock only if necessary. The epochs of a lost lineage are unknown. The time is later than all
             // of them, so that no holder of an old epoch mistakes a new epoch for its own.
-            first: if is_lost { options.removal.clock.now().wall_ns.max(1000) as u64 / 1000 } else { 1 },
-            requested_epoch: origin.asked,
+            first_epoch: if is_lost {
+                options.removal_options.clock.now().wall_ns.max(1000) as u64 / 1000
+            } else {
+                1
+            },
+            requested_epoch: origin.requested_epoch,
         };
         let epoch_before = stored_lineage.as_ref().map_or(0, |lineage| lineage.epoch);
         let lineage = match stored_lineage {
@@ -89,19 +93,19 @@ impl WriterOpening {
         Ok(Self {
             epoch_before,
             lineage,
-            open_before: open,
-            clean: before.is_empty() && open.is_none(),
-            rebooted,
+            open_before: open_boot,
+            was_closed: before.is_empty() && open_boot.is_none(),
+            has_rebooted: rebooted,
         })
     }
 
     /// Writes the lineage with this opening, and with the cut if readers may have seen more than `cut`.
-    pub fn store(&mut self, live: &SegmentLocator, cut: Option<Position>, boot: &str) -> Result<()> {
+    pub fn store_lineage(&mut self, live: &SegmentLocator, cut: Option<Position>, boot: &str) -> Result<()> {
         if let Some(position) = cut {
             let oldest = live.indices()?.first().copied().unwrap_or(0);
             self.lineage.cut(position, Position(oldest.saturating_mul(live.meta.segment_bytes)));
         }
-        self.lineage.open = Some(boot_number(boot));
+        self.lineage.open_boot = Some(boot_number(boot));
         self.lineage.store(&live.paths)
     }
 }
@@ -126,34 +130,35 @@ impl CutPlan {
         if !self.replaces {
             return Ok(false);
         }
-        let (offset, path) = (end.0 - segment.base.0, &segment.path);
+        let (offset, path) = (end.0 - segment.base_position.0, &segment.path);
         if offset == 0 {
-            let removes = segment.index == 0 || live.indices()?.contains(&(segment.index - 1));
+            let removes =
+                segment.segment_index == 0 || live.indices()?.contains(&(segment.segment_index - 1));
             if removes {
                 remove(path)?;
-                remove_beside(&live.paths, segment.index)?;
+                remove_beside(&live.paths, segment.segment_index)?;
             }
             return Ok(removes);
         }
         let first_ordinal = segment.first_ordinal(&live.meta)?;
-        let header = SegmentHeader { meta: live.meta, index: segment.index, first_ordinal };
+        let header = SegmentHeader { meta: live.meta, index: segment.segment_index, first_ordinal };
         let folder = path.parent().unwrap_or(Path::new("."));
         let on_disk = folder == live.paths.segments();
         let making = if on_disk { live.paths.run() } else { folder.into() };
-        let temp = making.join(format!("making-{:016x}", segment.index));
-        let made = (|| {
-            let to = MappedSegment::create(&temp, &header, self.allocation)?;
+        let temp = making.join(format!("making-{:016x}", segment.segment_index));
+        let make_result = (|| {
+            let new_segment = MappedSegment::create(&temp, &header, self.allocation)?;
             // SAFETY: the range was found committed by the walk to the end, and the new file is ours.
-            unsafe { to.copy_in(0, segment.bytes(0, offset as usize)) };
+            unsafe { new_segment.copy_in(0, segment.bytes(0, offset as usize)) };
             // Before it has the name: some of it is durable under that name already.
-            sys::sync_data(&to.file).with_context("flush", &temp)?;
+            sys::sync_data(&new_segment.file).with_context("flush", &temp)?;
             sys::rename(&temp, path).with_context("rename", path)?;
             sync_dir(folder)
         })();
-        if made.is_err() {
+        if make_result.is_err() {
             let _ = remove(&temp);
         }
-        match made {
+        match make_result {
             Err(e) if self.may_zero && e.is_disk_full() => Ok(false),
             other => other.map(|()| true),
         }
@@ -166,14 +171,14 @@ impl CutPlan {
 /// It comes before the bytes are cut: the checksum of a start of the span is right before and after.
 pub(crate) fn cut_sums(live: &SegmentLocator, end: Position) -> Result<()> {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
-    let last = end.0 / size;
+    let last_segment = end.0 / size;
     // An index is of a segment that is finished, and these are not.
-    for index in list_indexes(&live.paths.segments())?.into_iter().filter(|&index| index >= last) {
+    for index in list_indexes(&live.paths.segments())?.into_iter().filter(|&index| index >= last_segment) {
         remove(&live.paths.index(index))?;
     }
-    for index in list_sums(&live.paths.segments())?.into_iter().filter(|&index| index >= last) {
+    for index in list_sums(&live.paths.segments())?.into_iter().filter(|&index| index >= last_segment) {
         let path = live.paths.crc(index);
-        let kept_bytes = if index == last { end.0 - last * size } else { 0 };
+        let kept_bytes = if index == last_segment { end.0 - last_segment * size } else { 0 };
         if kept_bytes == 0 {
             remove(&path)?;
             continue;
@@ -187,9 +192,9 @@ pub(crate) fn cut_sums(live: &SegmentLocator, end: Position) -> Result<()> {
         if !kept_bytes.is_multiple_of(span) {
             let Some((segment, _)) = live.segment(index)? else { continue };
             // SAFETY: the walk to the end found these bytes committed; the lock is ours and no writer lives.
-            let start =
+            let zero_start =
                 unsafe { segment.bytes(kept_bytes - kept_bytes % span, (kept_bytes % span) as usize) };
-            sums.extend_from_slice(&span_sum(start, span).to_le_bytes());
+            sums.extend_from_slice(&span_sum(zero_start, span).to_le_bytes());
         }
         unseal(&path)?;
         let file = sys::open_or_make(&path).with_context("open", &path)?;
@@ -209,20 +214,20 @@ pub(crate) struct RecoveredEnd {
 }
 
 /// Zeroes everything after the end and removes later segments, wherever they are.
-pub(crate) fn truncate(
+pub(crate) fn truncate_tape(
     live: &SegmentLocator,
     end: &RecoveredEnd,
     hot: Option<&HotDirectory>,
     cutting: &CutPlan,
 ) -> Result<()> {
     let size = live.meta.segment_bytes;
-    let last = end.position.0 / size;
+    let last_segment = end.position.0 / size;
     let segments = live.paths.segments();
-    for (dir, is_hot) in hot.map(|hot| (&hot.path, true)).into_iter().chain([(&segments, false)]) {
+    for (dir, is_hot) in hot.map(|hot| (&hot.hot_dir, true)).into_iter().chain([(&segments, false)]) {
         // From the end, so that no reader that looks meanwhile finds a gap between segments.
-        for index in list_segments(dir)?.into_iter().rev().filter(|&i| i >= last) {
+        for index in list_segments(dir)?.into_iter().rev().filter(|&i| i >= last_segment) {
             let path = segment_path(dir, index);
-            if index > last {
+            if index > last_segment {
                 remove(&path)?;
                 remove_beside(&live.paths, index)?;
                 continue;
@@ -241,13 +246,13 @@ pub(crate) fn truncate(
                 other => other,
             }? && !cutting.replace(&segment, live, end.position)?
             {
-                segment.zero_from(end.position.0 - segment.base.0);
+                segment.zero_from(end.position.0 - segment.base_position.0);
             }
         }
     }
     if live.paths.definitions().exists() {
         let durable_bytes = load_durable(&live.paths)?.definitions_bytes;
-        let bounds = LogRecoveryLimits { durable_bytes, end: end.position, cut: true };
+        let bounds = LogRecoveryLimits { durable_bytes, tape_end: end.position, cuts_broken_records: true };
         DefinitionLog::open(&live.paths, &live.meta, end.position, bounds)?;
     }
     Ok(())

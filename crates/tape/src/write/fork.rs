@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// The word of a writer: 0 in a forked child, otherwise the value that the writer stores.
 #[derive(Debug)]
 pub(crate) struct ForkDetector {
-    word: &'static AtomicU64,
+    fork_word: &'static AtomicU64,
     pid: u32,
 }
 
@@ -30,28 +30,28 @@ impl Default for ForkDetector {
     fn default() -> Self {
         // Not waited for: a child that was forked while it was locked finds it locked for ever.
         let free = FREE.try_lock().and_then(|mut free| free.pop());
-        let word = free.unwrap_or_else(make);
+        let word = free.unwrap_or_else(make_fork_word);
         // Relaxed: no other thread has it yet.
         word.store(WELL, Ordering::Relaxed);
-        Self { word, pid: std::process::id() }
+        Self { fork_word: word, pid: std::process::id() }
     }
 }
 
 impl ForkDetector {
     /// Returns the word, for callers that read it often. It is valid only while this value lives.
-    pub fn word(&self) -> &'static AtomicU64 {
-        self.word
+    pub fn fork_word(&self) -> &'static AtomicU64 {
+        self.fork_word
     }
 
     /// Returns whether this process opened the writer. Reads the word and makes no system call.
     #[inline]
     pub fn is_ours(&self) -> bool {
         // Relaxed: the kernel cleared it before the child ran.
-        self.word.load(Ordering::Relaxed) != 0
+        self.fork_word.load(Ordering::Relaxed) != 0
     }
 
     /// Asks the system whether this process opened the writer; an error if not.
-    pub fn check(&self) -> Result<()> {
+    pub fn check_process(&self) -> Result<()> {
         if self.pid == std::process::id() { Ok(()) } else { Err(Error::Forked { opened_by: self.pid }) }
     }
 }
@@ -59,14 +59,14 @@ impl ForkDetector {
 impl Drop for ForkDetector {
     fn drop(&mut self) {
         // A child leaves it: it may not wait for the lock, and the page is small.
-        if self.check().is_ok() {
-            FREE.lock().push(self.word);
+        if self.check_process().is_ok() {
+            FREE.lock().push(self.fork_word);
         }
     }
 }
 
 /// Makes a word in its own page that a forked child sees cleared, or an ordinary word if the system cannot do that.
-fn make() -> &'static AtomicU64 {
+fn make_fork_word() -> &'static AtomicU64 {
     #[cfg(target_os = "linux")]
     {
         use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};

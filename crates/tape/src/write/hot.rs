@@ -7,7 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::disk::hot::{
-    HotDirectoryLookup, HotMark, HotNotice, MARK, MARK_UNFINISHED, check_writable, directory_owner, find,
+    HotDirectoryLookup, HotMark, HotNotice, MARK, MARK_UNFINISHED, check_writable, directory_owner,
+    find_hot_directory,
 };
 use crate::disk::layout::{
     TapeId, TapeManifest, TapePaths, is_unfinished, list_segments, remove, remove_unfinished, segment_path,
@@ -20,9 +21,9 @@ use crate::error::{Error, FileContext, Result};
 /// The hot directory of a tape that is open for writing; its mark is locked.
 #[derive(Debug)]
 pub(crate) struct HotDirectory {
-    pub path: PathBuf,
+    pub hot_dir: PathBuf,
     /// Held while the writer exists, so that no process with a copy of the tape adopts the directory.
-    lock: FileLock,
+    dir_lock: FileLock,
 }
 
 /// The hot directory that a writer finds when it opens a tape.
@@ -31,9 +32,9 @@ pub(crate) struct HotDiscovery {
     /// The hot directory of the last writer, which did not close.
     pub own_dir: Option<HotDirectory>,
     /// The hot directory of a version that made no marks: it is read and left unchanged.
-    pub early: Option<PathBuf>,
+    pub unmarked_dir: Option<PathBuf>,
     /// The notice about it.
-    pub notice: Option<HotNotice>,
+    pub hot_notice: Option<HotNotice>,
     /// The tape is a copy of a tape that exists and has everything.
     pub is_copy: bool,
 }
@@ -45,9 +46,9 @@ impl HotDiscovery {
     /// # Errors
     /// Fails if the hot segments belong to a tape that no longer exists, if the directory belongs to another user, or
     /// if the system refuses.
-    pub fn find(paths: &TapePaths, tape: TapeId, rebooted: bool) -> Result<Self> {
+    pub fn find_hot_directory(paths: &TapePaths, tape: TapeId, rebooted: bool) -> Result<Self> {
         let mut start = Self::default();
-        match find(paths, tape)? {
+        match find_hot_directory(paths, tape)? {
             HotDirectoryLookup::None => {}
             HotDirectoryLookup::Gone(path) => {
                 // A writer died after it had made the directory, with nothing in it.
@@ -58,8 +59,8 @@ impl HotDiscovery {
                 forget_link(paths)?;
             }
             HotDirectoryLookup::Own(path) => {
-                let own_dir = HotDirectory::lock(path)?;
-                remove_unfinished(&own_dir.path)?;
+                let own_dir = HotDirectory::lock_directory(path)?;
+                remove_unfinished(&own_dir.hot_dir)?;
                 match rebooted {
                     true => own_dir.remove(paths)?,
                     false => start.own_dir = Some(own_dir),
@@ -67,17 +68,17 @@ impl HotDiscovery {
             }
             HotDirectoryLookup::Early(path) => {
                 check_owner_now(&path)?;
-                start.notice = Some(HotNotice::Early { hot: path.clone() });
+                start.hot_notice = Some(HotNotice::Early { hot: path.clone() });
                 match rebooted {
                     true => forget_link(paths)?,
-                    false => start.early = Some(path),
+                    false => start.unmarked_dir = Some(path),
                 }
             }
             HotDirectoryLookup::Other { notice, .. } if notice.may_miss_part() && !rebooted => {
-                return Err(Error::HotElsewhere { path: paths.dir.clone(), notice: Box::new(notice) });
+                return Err(Error::HotElsewhere { path: paths.tape_dir.clone(), notice: Box::new(notice) });
             }
             HotDirectoryLookup::Other { notice, is_whole } => {
-                (start.notice, start.is_copy) = (Some(notice), is_whole);
+                (start.hot_notice, start.is_copy) = (Some(notice), is_whole);
             }
         }
         Ok(start)
@@ -86,10 +87,10 @@ impl HotDiscovery {
 
 impl HotDirectory {
     /// Locks the hot directory at `path`, which has the mark of this tape.
-    pub fn lock(path: PathBuf) -> Result<Self> {
+    pub fn lock_directory(path: PathBuf) -> Result<Self> {
         check_owner_now(&path)?;
         let lock = FileLock::acquire(&path.join(MARK))?;
-        Ok(Self { path, lock })
+        Ok(Self { hot_dir: path, dir_lock: lock })
     }
 
     /// Makes one for the tape in `paths.dir`: in `wanted`, or one of its own under `/dev/shm`.
@@ -99,10 +100,10 @@ impl HotDirectory {
     ///
     /// # Errors
     /// Fails if other users may write to the directory, if it has segments, or if the system refuses.
-    pub fn make(paths: &TapePaths, meta: &TapeManifest, wanted: Option<&Path>) -> Result<Self> {
-        let mark = HotMark::new(&paths.dir, meta.id)?;
-        let wanted = wanted.map_or_else(|| mark.usual_place(), Path::to_path_buf);
-        let (path, is_there) = resolve_path(&wanted)?;
+    pub fn make_directory(paths: &TapePaths, meta: &TapeManifest, wanted: Option<&Path>) -> Result<Self> {
+        let mark = HotMark::new(&paths.tape_dir, meta.id)?;
+        let wanted_dir = wanted.map_or_else(|| mark.usual_place(), Path::to_path_buf);
+        let (path, is_there) = resolve_path(&wanted_dir)?;
         if is_there {
             check_free(&path, paths, meta)?;
         }
@@ -115,25 +116,25 @@ impl HotDirectory {
         if !is_there {
             sys::make_own_dir(&path).with_context("make", &path)?;
             // Users who may read the tape's directory may read here too; no other user may write.
-            let mode = reachable_mode(&mark.path, &path);
+            let mode = reachable_mode(&mark.path_when_made, &path);
             sys::set_mode(&path, mode).with_context("change the mode of", &path)?;
         }
         write_mark(&path, &bytes)?;
-        Self::lock(path)
+        Self::lock_directory(path)
     }
 
     /// Removes unitape's files, then the directory if it is empty, then the name that the tape has for it.
     ///
     /// Only files with unitape's names are removed: a user may have named the directory.
     pub fn remove(self, paths: &TapePaths) -> Result<()> {
-        remove_unfinished(&self.path)?;
-        for index in list_segments(&self.path)? {
-            remove(&segment_path(&self.path, index))?;
+        remove_unfinished(&self.hot_dir)?;
+        for index in list_segments(&self.hot_dir)? {
+            remove(&segment_path(&self.hot_dir, index))?;
         }
         // Last, so that the remaining files are still known after a death.
-        self.lock.remove()?;
+        self.dir_lock.remove()?;
         // A directory that holds other things is not ours and stays.
-        let _ = sys::remove_dir(&self.path);
+        let _ = sys::remove_dir(&self.hot_dir);
         forget_link(paths)
     }
 }
@@ -191,17 +192,17 @@ fn check_free(path: &Path, paths: &TapePaths, meta: &TapeManifest) -> Result<()>
     let unsafe_hot = |reason| Err(Error::UnsafeHot { path: path.into(), reason });
     match HotMark::load(path)? {
         // Its name was lost, or forgotten.
-        Some(mark) if mark.is_of(&paths.dir, meta.id) => {
-            let old = HotDirectory::lock(path.into())?;
-            remove_unfinished(&old.path)?;
-            for index in list_segments(&old.path)? {
-                remove(&segment_path(&old.path, index))?;
+        Some(mark) if mark.is_of(&paths.tape_dir, meta.id) => {
+            let old_directory = HotDirectory::lock_directory(path.into())?;
+            remove_unfinished(&old_directory.hot_dir)?;
+            for index in list_segments(&old_directory.hot_dir)? {
+                remove(&segment_path(&old_directory.hot_dir, index))?;
             }
             remove(&path.join(MARK))
         }
         Some(mark) => unsafe_hot(format!(
             "holds the hot segments of the tape at {}; name another directory, or remove this one if that tape is gone",
-            mark.path.display()
+            mark.path_when_made.display()
         )),
         None => {
             for entry in std::fs::read_dir(path).with_context("list", path)? {

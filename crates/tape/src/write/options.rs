@@ -48,11 +48,11 @@ pub struct WriterOptions {
     /// are.
     pub prefault_bytes: u64,
     /// When frames become durable.
-    pub sync: SyncPolicy,
+    pub sync_policy: SyncPolicy,
     /// How much of the tape is kept; everything by default.
     pub retention: RetentionLimits,
     /// The clocks and the hook that removal uses besides its limits.
-    pub removal: RemovalOptions,
+    pub removal_options: RemovalOptions,
     /// Readers that the writer must not leave behind; empty by default.
     pub gates: Vec<Gate>,
     /// How long a writer waits for a slow recorder before it returns [`crate::Error::RecorderBehind`].
@@ -79,9 +79,9 @@ impl Default for WriterOptions {
             backing: Backing::File,
             recorder: RecorderLocation::Thread,
             prefault_bytes: 8 << 20,
-            sync: SyncPolicy::OnClose,
+            sync_policy: SyncPolicy::OnClose,
             retention: RetentionLimits::default(),
-            removal: RemovalOptions::default(),
+            removal_options: RemovalOptions::default(),
             gates: Vec::new(),
             recorder_wait: Duration::from_secs(5),
             helpers: HelperThreadAffinity::default(),

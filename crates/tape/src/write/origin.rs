@@ -57,7 +57,7 @@ pub(crate) struct OriginEpoch {
     /// The tape was made just now, and its lineage has the epoch of this opening.
     pub is_begun: bool,
     /// The requested epoch; 0: the next one.
-    pub asked: u64,
+    pub requested_epoch: u64,
 }
 
 impl TapeOrigin<'_> {
@@ -95,30 +95,32 @@ impl TapeOrigin<'_> {
     }
 
     fn check_definitions(&self) -> Result<()> {
-        let mut names = DefinitionTable::default();
+        let mut definitions = DefinitionTable::default();
         let mut covered = Position(0);
         for (index, DefinitionRecord { position, frame }) in self.definitions.iter().enumerate() {
             let position = *position;
-            let bad = |reason: String| Err(Error::BadDefinition { index, position, reason });
+            let bad_definition = |reason: String| Err(Error::BadDefinition { index, position, reason });
             let is_frame = frame.len() >= LINE && FrameHeader::read(frame).len_bytes() == frame.len();
             if !is_frame {
-                return bad("it is not one whole frame".into());
+                return bad_definition("it is not one whole frame".into());
             }
             let header = FrameHeader::read(frame);
             if !DEFINITION_KINDS.contains(&header.kind()) || !header.is_meta() {
-                return bad(format!("{header} is no definition"));
+                return bad_definition(format!("{header} is no definition"));
             }
             if !position.0.is_multiple_of(LINE as u64) || !header.is_at(position) {
-                return bad("its stamp is that of another position".into());
+                return bad_definition("its stamp is that of another position".into());
             }
             if position < covered {
-                return bad(format!("it does not come after the one before it, which ends at {covered}"));
+                return bad_definition(format!(
+                    "it does not come after the one before it, which ends at {covered}"
+                ));
             }
             if position.0 > self.position.0.saturating_sub(frame.len() as u64) {
-                return bad(format!("it does not end before the origin {}", self.position));
+                return bad_definition(format!("it does not end before the origin {}", self.position));
             }
-            if let Err(fault) = names.admit_frame(frame) {
-                return bad(fault.to_string());
+            if let Err(fault) = definitions.admit_frame(frame) {
+                return bad_definition(fault.to_string());
             }
             covered = position.plus(frame.len() as u64);
         }
@@ -130,7 +132,7 @@ impl TapeOrigin<'_> {
     ///
     /// # Errors
     /// Fails if the tape begins elsewhere, if the epoch is not greater than the tape's, or if the system refuses.
-    pub(crate) fn prepare(
+    pub(crate) fn prepare_tape(
         &self,
         paths: &TapePaths,
         id: TapeId,
@@ -153,59 +155,63 @@ impl TapeOrigin<'_> {
             Err(Error::Damage { .. } | Error::ForeignTape { .. }) => 0,
             other => other?,
         };
-        let last = record.map_or(0, |record| record.epoch);
-        let is_same = self.epoch == last;
-        let epoch_taken =
-            Error::EpochTaken { path: paths.dir.clone(), epoch: self.epoch, newest: newest.max(last) };
+        let last_epoch = record.map_or(0, |record| record.epoch);
+        let is_same = self.epoch == last_epoch;
+        let epoch_taken = Error::EpochTaken {
+            path: paths.tape_dir.clone(),
+            epoch: self.epoch,
+            newest: newest.max(last_epoch),
+        };
         let ours =
             OriginRecord { tape: id, position: self.position, ordinal: self.ordinal, epoch: self.epoch };
         if created {
-            if self.epoch < last || self.epoch < newest || self.epoch == newest && !is_same {
+            if self.epoch < last_epoch || self.epoch < newest || self.epoch == newest && !is_same {
                 return Err(epoch_taken);
             }
             if let Some(record) = record.filter(|record| is_same && *record != ours) {
-                return Err(unfinished(paths, &record));
+                return Err(unfinished_origin(paths, &record));
             }
             if self.position > Position(0) {
                 let meta = TapeManifest { id, segment_bytes: options.segment_bytes };
-                self.make(paths, &meta)?;
-                return Ok(OriginEpoch { is_begun: true, asked: 0 });
+                self.make_tape(paths, &meta)?;
+                return Ok(OriginEpoch { is_begun: true, requested_epoch: 0 });
             }
             ours.store(paths)?;
-            return Ok(OriginEpoch { is_begun: false, asked: self.epoch });
+            return Ok(OriginEpoch { is_begun: false, requested_epoch: self.epoch });
         }
-        self.agrees(paths, record)?;
+        self.check_begins_here(paths, record)?;
         if is_same {
             return Ok(OriginEpoch::default());
         }
         let asked = match record {
             // The last writer was not opened at an origin, and the caller knows its epoch.
             None if self.epoch == newest => 0,
-            _ if self.epoch > newest.max(last) => self.epoch,
+            _ if self.epoch > newest.max(last_epoch) => self.epoch,
             _ => return Err(epoch_taken),
         };
         // Before the lineage: from here on the opener of before is refused.
         ours.store(paths)?;
-        Ok(OriginEpoch { is_begun: false, asked })
+        Ok(OriginEpoch { is_begun: false, requested_epoch: asked })
     }
 
     /// Makes sure that the tape that is there begins at this origin, or did before retention removed segments.
-    fn agrees(&self, paths: &TapePaths, record: Option<OriginRecord>) -> Result<()> {
+    fn check_begins_here(&self, paths: &TapePaths, record: Option<OriginRecord>) -> Result<()> {
         let (position, ordinal) = match record {
             Some(record) => (record.position, record.ordinal),
             None => {
-                let live = SegmentLocator::from_manifest(paths.clone(), TapeManifest::load(&paths.dir)?);
-                let oldest = live.oldest()?;
-                let first = live.segment(oldest.0 / live.meta.segment_bytes)?;
+                let segment_locator =
+                    SegmentLocator::from_manifest(paths.clone(), TapeManifest::load(&paths.tape_dir)?);
+                let oldest = segment_locator.oldest_position()?;
+                let first_segment = segment_locator.segment(oldest.0 / segment_locator.meta.segment_bytes)?;
                 // Without a segment the opening reports the missing data.
-                (oldest, first.map_or(self.ordinal, |(_, first_ordinal)| first_ordinal))
+                (oldest, first_segment.map_or(self.ordinal, |(_, first_ordinal)| first_ordinal))
             }
         };
         if (position, ordinal) == (self.position, self.ordinal) {
             return Ok(());
         }
         Err(Error::OtherOrigin(Box::new(OriginMismatch {
-            path: paths.dir.clone(),
+            tape_dir: paths.tape_dir.clone(),
             position,
             ordinal,
             wanted_position: self.position,
@@ -214,11 +220,11 @@ impl TapeOrigin<'_> {
     }
 
     /// Makes a closed tape that ends at the origin.
-    fn make(&self, paths: &TapePaths, meta: &TapeManifest) -> Result<()> {
+    fn make_tape(&self, paths: &TapePaths, meta: &TapeManifest) -> Result<()> {
         for path in [paths.hot(), paths.hot_mark()] {
             if path.symlink_metadata().is_ok() {
                 let reason = "`run/` names the hot segments of an earlier tape; remove `run/` or name another directory";
-                return Err(Error::NotATape { path: paths.dir.clone(), reason });
+                return Err(Error::NotATape { path: paths.tape_dir.clone(), reason });
             }
         }
         let index = self.position.0 / meta.segment_bytes;
@@ -233,7 +239,7 @@ impl TapeOrigin<'_> {
         let temp = paths.run().join("making-first");
         let header = SegmentHeader { meta: *meta, index, first_ordinal: ordinal };
         let mut segment = MappedSegment::create(&temp, &header, SegmentAllocation::Ready)?;
-        let length = position.0 - segment.base.0;
+        let length = position.0 - segment.base_position.0;
         for (offset, filler) in fillers(length).rev() {
             segment.commit(offset, filler);
         }
@@ -244,7 +250,7 @@ impl TapeOrigin<'_> {
         sys::rename(&temp, &path).with_context("rename", &path)?;
         segment.path = path;
         sync_dir(&paths.segments())?;
-        sync_dir(&paths.dir)?;
+        sync_dir(&paths.tape_dir)?;
         meta.store(paths)
     }
 
@@ -284,7 +290,7 @@ const UNFINISHED_NAMES: [&str; 4] = ["run", "segments", "definitions.log", "dura
 
 /// Checks that the directory of a new tape is empty, or has only files of an opening at an origin that died.
 pub(crate) fn check_empty(paths: &TapePaths, origin: Option<&TapeOrigin<'_>>) -> Result<()> {
-    let dir = &paths.dir;
+    let dir = &paths.tape_dir;
     let record = OriginRecord::load(paths)?.filter(|record| record.position > Position(0));
     if let Some(record) = &record {
         check_unfinished(paths, record)?;
@@ -302,7 +308,7 @@ pub(crate) fn check_empty(paths: &TapePaths, origin: Option<&TapeOrigin<'_>>) ->
     let Some(record) = record else { return Ok(()) };
     match origin {
         Some(origin) if origin.position > Position(0) => Ok(()),
-        _ => Err(unfinished(paths, &record)),
+        _ => Err(unfinished_origin(paths, &record)),
     }
 }
 
@@ -318,32 +324,32 @@ fn check_unfinished(paths: &TapePaths, record: &OriginRecord) -> Result<()> {
             Some(SegmentHeader { meta, .. }) if record.position.0 / meta.segment_bytes == index => {
                 let offset = record.position.0 % meta.segment_bytes;
                 let segment = MappedSegment::map(&path, &meta, index, false);
-                matches!(segment, Ok(Some(segment)) if segment.look(offset) == HeaderWordState::Nothing)
+                matches!(segment, Ok(Some(segment)) if segment.header_state(offset) == HeaderWordState::Nothing)
             }
             _ => false,
         };
         if !is_empty {
             let reason = "tape.toml is missing, and segments are there; `unitape tape repair DIR --apply` makes it again";
-            return Err(Error::NotATape { path: paths.dir.clone(), reason });
+            return Err(Error::NotATape { path: paths.tape_dir.clone(), reason });
         }
     }
     Ok(())
 }
 
-fn unfinished(paths: &TapePaths, record: &OriginRecord) -> Error {
+fn unfinished_origin(paths: &TapePaths, record: &OriginRecord) -> Error {
     let &OriginRecord { position, ordinal, epoch, .. } = record;
-    Error::Unfinished { path: paths.dir.clone(), position, ordinal, epoch }
+    Error::Unfinished { path: paths.tape_dir.clone(), position, ordinal, epoch }
 }
 
 /// Writes the checksums of the first `length` bytes of a segment, and returns the checksum of the bytes in its open
 /// span.
 fn write_sums(paths: &TapePaths, meta: &TapeManifest, segment: &MappedSegment, length: u64) -> Result<u32> {
-    let (path, span) = (paths.crc(segment.index), meta.span());
+    let (path, span) = (paths.crc(segment.segment_index), meta.span());
     remove(&path)?;
     if length == 0 {
         return Ok(0);
     }
-    // SAFETY: `length` is less than the segment's size, and the fillers that `make` has committed cover it.
+    // SAFETY: `length` is less than the segment's size, and the fillers that `make_tape` has committed cover it.
     let bytes = unsafe { segment.bytes(0, length as usize) };
     let sums: Vec<u8> =
         bytes.chunks(span as usize).flat_map(|part| span_sum(part, span).to_le_bytes()).collect();

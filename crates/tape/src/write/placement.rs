@@ -11,7 +11,7 @@ pub struct HelperThreadAffinity {
     /// Processors on which they may run; empty: those of the thread that opens the writer.
     pub cpus: Vec<usize>,
     /// Their nice value, −20 (before all others) to 19; below that of the process only with the right to it.
-    pub nice: Option<i32>,
+    pub nice_value: Option<i32>,
 }
 
 impl HelperThreadAffinity {
@@ -29,7 +29,7 @@ impl HelperThreadAffinity {
 
     /// Applies the placement to the calling thread, after [`HelperThreadAffinity::check`]. Ignores settings that have
     /// become impossible since.
-    pub(crate) fn apply(&self) {
+    pub(crate) fn apply_placement(&self) {
         // Checked when the writer was opened. A processor taken away since costs speed, not correctness.
         let _ = self.try_apply();
     }
@@ -38,7 +38,7 @@ impl HelperThreadAffinity {
         if !self.cpus.is_empty() && !pin_to(&self.cpus) {
             return Err(Error::Option("the helper threads cannot be pinned to these processors"));
         }
-        match self.nice {
+        match self.nice_value {
             Some(nice) if !(-20..20).contains(&nice) => Err(Error::Option("nice is a number from -20 to 19")),
             Some(nice) if !set_nice(nice) => {
                 Err(Error::Option("no right to this nice value for the helper threads (CAP_SYS_NICE)"))
@@ -90,9 +90,9 @@ mod tests {
     #[test]
     fn what_cannot_be_granted_is_an_error_when_the_writer_is_opened() {
         for helpers in [
-            HelperThreadAffinity { cpus: vec![1 << 20], nice: None },
-            HelperThreadAffinity { cpus: vec![1023], nice: None },
-            HelperThreadAffinity { cpus: vec![], nice: Some(20) },
+            HelperThreadAffinity { cpus: vec![1 << 20], nice_value: None },
+            HelperThreadAffinity { cpus: vec![1023], nice_value: None },
+            HelperThreadAffinity { cpus: vec![], nice_value: Some(20) },
         ] {
             assert!(matches!(helpers.check(), Err(Error::Option(_))), "{helpers:?}");
             let dir = tempfile::tempdir().unwrap();
@@ -112,7 +112,7 @@ mod tests {
         let before = rustix::thread::sched_getaffinity(None).unwrap();
         let cpu = (0..rustix::thread::CpuSet::MAX_CPU).find(|&c| before.is_set(c)).unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let helpers = HelperThreadAffinity { cpus: vec![cpu], nice: Some(19) };
+        let helpers = HelperThreadAffinity { cpus: vec![cpu], nice_value: Some(19) };
         let options =
             crate::WriterOptions { segment_bytes: 1 << 16, helpers, ..crate::WriterOptions::default() };
         let (writer, _) = crate::Writer::open(dir.path(), crate::TapeId(1), options).unwrap();

@@ -32,9 +32,9 @@ pub(crate) struct SegmentPreallocator {
 
 /// The inputs of the preallocator's thread.
 pub(crate) struct PreallocatorTask {
-    pub core: Arc<SharedWriterState>,
+    pub shared_state: Arc<SharedWriterState>,
     /// Where the end is published for readers.
-    pub state: StatePage,
+    pub state_page: StatePage,
     pub paths: TapePaths,
     /// The writer's epoch.
     pub epoch: u64,
@@ -44,7 +44,7 @@ pub(crate) struct PreallocatorTask {
     pub prefault_bytes: u64,
     /// Nothing is faulted in: pages are written by calls.
     pub by_call: bool,
-    pub first: u64,
+    pub first_segment: u64,
     pub helpers: HelperThreadAffinity,
 }
 
@@ -59,7 +59,7 @@ impl SegmentPreallocator {
     }
 
     /// Ends the preallocator's pause: there is a segment to be made, or one to be handed over.
-    pub fn wake(&self) {
+    pub fn wake_thread(&self) {
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
         }
@@ -84,14 +84,14 @@ impl SegmentPreallocator {
 
 impl PreallocatorTask {
     fn run(self, sender: &SyncSender<MappedSegment>) {
-        self.helpers.apply();
-        let mut next = self.first;
+        self.helpers.apply_placement();
+        let mut next_index = self.first_segment;
         let mut waiting: Option<MappedSegment> = None;
         let (mut faulted_index, mut faulted) = (u64::MAX, 0);
         // How far ahead; grows when the writer was faster, because then this thread wakes too rarely.
         let mut ahead_bytes = self.prefault_bytes;
         // A tape that is closed does not wait for a segment that it will not have.
-        let is_stopped = || self.core.stop_preallocator.load(Ordering::Relaxed);
+        let is_stopped = || self.shared_state.stop_preallocator.load(Ordering::Relaxed);
         let ahead_max = self.prefault_bytes.max(self.meta.segment_bytes);
         let (mut end, mut pause) = (Position(0), PAUSE);
         while !is_stopped() {
@@ -99,18 +99,22 @@ impl PreallocatorTask {
                 self.stop_writer();
                 break;
             }
-            let before = end;
+            let old_end = end;
             end = self.publish_end();
             // The writer wakes it at the end of a segment.
-            pause = if end == before { (pause * 2).min(PAUSE_IDLE) } else { PAUSE };
-            next = next.max(end.0 / self.meta.segment_bytes + 1);
-            if waiting.is_none() && self.is_due(next, end) {
-                let path = self.making_dir.join(format!("prepared-{next:016x}"));
-                let header = SegmentHeader { meta: self.meta, index: next, first_ordinal: 0 };
-                self.core.making.store(next, Ordering::Relaxed);
+            pause = if end == old_end { (pause * 2).min(PAUSE_IDLE) } else { PAUSE };
+            next_index = next_index.max(end.0 / self.meta.segment_bytes + 1);
+            if waiting.is_none() && self.is_due(next_index, end) {
+                let path = self.making_dir.join(format!("prepared-{next_index:016x}"));
+                let header = SegmentHeader { meta: self.meta, index: next_index, first_ordinal: 0 };
+                self.shared_state.making.store(next_index, Ordering::Relaxed);
                 // The writer reports a full disk when it gets there and tries for itself.
-                let spare =
-                    segment_pool::recycle(&self.making_dir, &path, &header, &self.core.released_mappings);
+                let spare = segment_pool::recycle(
+                    &self.making_dir,
+                    &path,
+                    &header,
+                    &self.shared_state.released_mappings,
+                );
                 let allocation =
                     if self.by_call { SegmentAllocation::ByAndBy } else { SegmentAllocation::Ready };
                 let make = || MappedSegment::create_unless(&path, &header, allocation, &is_stopped).ok();
@@ -119,7 +123,7 @@ impl PreallocatorTask {
                         segment.prefault(0, ahead_bytes);
                     }
                     waiting = Some(segment);
-                    next += 1;
+                    next_index += 1;
                 }
             }
             if let Some(segment) = waiting.take()
@@ -130,26 +134,27 @@ impl PreallocatorTask {
             }
             if waiting.is_none() {
                 // Handed over, or not to be had.
-                self.core.making.store(0, Ordering::Relaxed);
+                self.shared_state.making.store(0, Ordering::Relaxed);
             }
-            let current = self.core.current.lock().clone();
+            let current = self.shared_state.current.lock().clone();
             if let Some(segment) = current {
-                let offset = end.0.saturating_sub(segment.base.0).min(segment.size);
+                let offset = end.0.saturating_sub(segment.base_position.0).min(segment.data_bytes);
                 if self.by_call {
                     segment.reserve_ahead(offset);
                     std::thread::park_timeout(pause.max(PAUSE_BULK));
                     continue;
                 }
-                if segment.index != faulted_index {
-                    (faulted_index, faulted) = (segment.index, ahead_bytes.min(segment.size));
+                if segment.segment_index != faulted_index {
+                    (faulted_index, faulted) = (segment.segment_index, ahead_bytes.min(segment.data_bytes));
                 }
                 if offset > faulted && ahead_bytes > 0 {
                     ahead_bytes = (ahead_bytes * 2).min(ahead_max);
                 }
-                let want = offset.saturating_add(ahead_bytes).min(segment.size);
-                let from = faulted.max(offset);
-                if want > from && (want - from >= ahead_bytes / 4 || want == segment.size) {
-                    segment.prefault(from, want - from);
+                let want = offset.saturating_add(ahead_bytes).min(segment.data_bytes);
+                let fault_start = faulted.max(offset);
+                if want > fault_start && (want - fault_start >= ahead_bytes / 4 || want == segment.data_bytes)
+                {
+                    segment.prefault(fault_start, want - fault_start);
                     faulted = want;
                 }
             }
@@ -174,22 +179,22 @@ impl PreallocatorTask {
     /// Returns whether a later writer has opened the tape. Loads the epoch from the page that all processes of the tape
     /// share.
     fn is_fenced(&self) -> bool {
-        self.state.epoch() > self.epoch
+        self.state_page.epoch() > self.epoch
     }
 
     /// Makes the writer's next call an error, and the end of the tape the later writer's to say.
     #[cold]
     fn stop_writer(&self) {
-        let (path, newest) = (self.paths.dir.clone(), self.state.epoch());
-        self.core.raise(Error::Fenced { path, epoch: self.epoch, newest }, true);
+        let (path, newest) = (self.paths.tape_dir.clone(), self.state_page.epoch());
+        self.shared_state.raise(Error::Fenced { path, epoch: self.epoch, newest }, true);
     }
 
     /// Publishes where the tape ends, so that readers learn it at no cost to the writer.
     fn publish_end(&self) -> Position {
-        let ordinal = self.core.ordinal.load(Ordering::Relaxed);
-        let end = Position(self.core.end.load(Ordering::Relaxed));
-        self.state.set_end(end, ordinal);
-        end
+        let ordinal = self.shared_state.ordinal.load(Ordering::Relaxed);
+        let claimed_end = Position(self.shared_state.end.load(Ordering::Relaxed));
+        self.state_page.set_end(claimed_end, ordinal);
+        claimed_end
     }
 }
 
@@ -218,8 +223,8 @@ impl RecorderThread {
         helpers: HelperThreadAffinity,
     ) -> Result<Self> {
         let body = move || {
-            helpers.apply();
-            follow(&core, &mut recorder)
+            helpers.apply_placement();
+            follow_recorder(&core, &mut recorder)
         };
         let thread = std::thread::Builder::new().name("tape-recorder".into()).spawn(body);
         let thread =
@@ -228,7 +233,7 @@ impl RecorderThread {
     }
 
     /// Ends the recorder's pause: somebody waits for it.
-    pub fn wake(&self) {
+    pub fn wake_thread(&self) {
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
         }
@@ -244,7 +249,7 @@ impl RecorderThread {
     }
 }
 
-fn follow(core: &SharedWriterState, recorder: &mut TapeRecorder) -> Result<()> {
+fn follow_recorder(core: &SharedWriterState, recorder: &mut TapeRecorder) -> Result<()> {
     let mut pause = IDLE;
     loop {
         let abandon = core.abandon.load(Ordering::Relaxed);
@@ -253,9 +258,9 @@ fn follow(core: &SharedWriterState, recorder: &mut TapeRecorder) -> Result<()> {
         if abandon {
             return Ok(());
         }
-        let before = recorder.position;
-        let moved = recorder.step().and_then(|moved| recorder.housekeep().map(|()| moved));
-        match moved {
+        let old_position = recorder.position;
+        let has_moved = recorder.step().and_then(|moved| recorder.housekeep().map(|()| moved));
+        match has_moved {
             Err(e) if recorder.is_mending(&e) => std::thread::park_timeout(MENDING),
             Err(e) if drain => return Err(e),
             // Nothing of what this writer has is the tape's any more.
@@ -271,7 +276,7 @@ fn follow(core: &SharedWriterState, recorder: &mut TapeRecorder) -> Result<()> {
             Ok(false) if drain && recorder.position.0 >= core.end.load(Ordering::Relaxed) => {
                 return recorder.finish();
             }
-            Ok(true) if drain || recorder.position.0.saturating_sub(before.0) >= FAR_BEHIND => {}
+            Ok(true) if drain || recorder.position.0.saturating_sub(old_position.0) >= FAR_BEHIND => {}
             Ok(moved) => {
                 pause = if moved { IDLE } else { (pause * 2).min(PAUSE_IDLE) };
                 std::thread::park_timeout(pause);

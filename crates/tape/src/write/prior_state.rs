@@ -3,7 +3,7 @@
 //! A tape that was closed stays closed: of a refused opening remains the epoch in `run/lineage` and nothing else. A
 //! tape whose writer had died stays so, and its lock file says what it said.
 
-use crate::disk::hot::{HotDirectoryLookup, find};
+use crate::disk::hot::{HotDirectoryLookup, find_hot_directory};
 use crate::disk::layout::{TapeId, TapePaths};
 use crate::disk::lineage::Lineage;
 use crate::disk::lock::FileLock;
@@ -14,9 +14,9 @@ use crate::write::hot::HotDirectory;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PriorTapeState {
     /// There was no tape.
-    pub created: bool,
+    pub was_created: bool,
     /// The boot in which the lineage had the tape open; `None` until the opening has read it.
-    pub open: Option<Option<u128>>,
+    pub open_boot: Option<Option<u128>>,
     /// It named hot segments, or had a mark of such.
     pub named_hot: bool,
 }
@@ -25,31 +25,31 @@ impl PriorTapeState {
     /// Looks at a tape before an opening changes it.
     pub fn observe(paths: &TapePaths, created: bool) -> Self {
         let named_hot = [paths.hot(), paths.hot_mark()].iter().any(|path| path.symlink_metadata().is_ok());
-        Self { created, open: None, named_hot }
+        Self { was_created: created, open_boot: None, named_hot }
     }
 
     /// Leaves the tape as it was found. The next writer restores the rest, and the caller reports why it was refused.
     pub fn restore(&self, paths: &TapePaths, tape: TapeId, mut lock: FileLock) {
-        if self.created {
+        if self.was_created {
             return;
         }
-        if let Some(open) = self.open
+        if let Some(open_boot) = self.open_boot
             && let Ok(Some(mut lineage)) = Lineage::load(paths, tape)
-            && lineage.open != open
+            && lineage.open_boot != open_boot
         {
-            lineage.open = open;
+            lineage.open_boot = open_boot;
             _ = lineage.store(paths);
         }
-        if !lock.before.is_empty() {
-            let before = lock.before.clone();
-            _ = lock.sign(&before);
+        if !lock.stale_holder.is_empty() {
+            let stale_holder = lock.stale_holder.clone();
+            _ = lock.sign(&stale_holder);
             return;
         }
         // This opening made it, and nothing is in it that the disk does not have.
         if !self.named_hot
-            && let Ok(HotDirectoryLookup::Own(hot)) = find(paths, tape)
+            && let Ok(HotDirectoryLookup::Own(hot)) = find_hot_directory(paths, tape)
         {
-            _ = HotDirectory::lock(hot).and_then(|hot| hot.remove(paths));
+            _ = HotDirectory::lock_directory(hot).and_then(|hot| hot.remove(paths));
         }
         _ = tidy(paths, lock);
     }

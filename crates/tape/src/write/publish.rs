@@ -116,12 +116,12 @@ impl Publication {
     /// nothing was published, and the publication can continue.
     #[inline]
     pub fn offer(&mut self, topic: u32, bytes: &[u8]) -> Result<Position> {
-        let (header, word) = head(topic, bytes.len())?;
+        let (header, word) = frame_header(topic, bytes.len())?;
         if let Some((segment, offset)) = self.writer.fast_path(header.len_bytes() as u64) {
             // SAFETY: `fast_path` found the frame's bytes in the segment; they lie after the committed end, and the
             // writer is borrowed here alone.
-            unsafe { fill(segment, offset, header, word, bytes) };
-            return Ok(self.writer.publish(offset, header, header.len_bytes() as u64, 1));
+            unsafe { fill_frame(segment, offset, header, word, bytes) };
+            return Ok(self.writer.publish_frames(offset, header, header.len_bytes() as u64, 1));
         }
         self.offer_slowly(topic, bytes)
     }
@@ -129,7 +129,7 @@ impl Publication {
     /// Offers a message where something else has to be looked at, or a new segment begins with it.
     #[inline(never)] // would take the registers of the short way
     fn offer_slowly(&mut self, topic: u32, bytes: &[u8]) -> Result<Position> {
-        let (header, word) = head(topic, bytes.len())?;
+        let (header, word) = frame_header(topic, bytes.len())?;
         self.writer.discard_forgotten();
         let Some(offset) = self.writer.find_room(header.len_bytes() as u64)? else {
             let mut draft = self.claim(topic, bytes.len())?;
@@ -138,8 +138,8 @@ impl Publication {
         };
         // SAFETY: `room` found the frame's bytes in the segment; they lie after the committed end, and the writer
         // is borrowed here alone.
-        unsafe { fill(self.writer.current_segment(), offset, header, word, bytes) };
-        Ok(self.writer.publish(offset, header, header.len_bytes() as u64, 1))
+        unsafe { fill_frame(self.writer.current_segment(), offset, header, word, bytes) };
+        Ok(self.writer.publish_frames(offset, header, header.len_bytes() as u64, 1))
     }
 
     /// Claims zeroed space for a message of `length` bytes, to be written and then committed.
@@ -148,11 +148,11 @@ impl Publication {
     /// Fails as [`Publication::offer`] does.
     #[inline(always)] // a draft that is moved costs more than all of this
     pub fn claim(&mut self, topic: u32, length: usize) -> Result<FrameDraft<'_>> {
-        let (header, word) = head(topic, length)?;
+        let (header, word) = frame_header(topic, length)?;
         let mut draft = self.writer.draft(header)?;
         draft[..8].copy_from_slice(&word.to_le_bytes());
-        draft.start = MESSAGE_HEAD as u32;
-        draft.end = (MESSAGE_HEAD + length) as u32;
+        draft.payload_start = MESSAGE_HEAD as u32;
+        draft.payload_end = (MESSAGE_HEAD + length) as u32;
         Ok(draft)
     }
 
@@ -160,7 +160,7 @@ impl Publication {
     /// publisher's heels meanwhile.
     pub fn batch(&mut self) -> MessageBatch<'_> {
         self.writer.discard_forgotten();
-        MessageBatch { writer: &mut self.writer, first: None, bytes: 0, count: 0, is_aside: false }
+        MessageBatch { writer: &mut self.writer, first_header: None, bytes: 0, count: 0, is_aside: false }
     }
 
     /// Returns the position after the last message.
@@ -191,8 +191,8 @@ pub struct FrameDraft<'w> {
     /// Data offset in the segment that is being written, or [`ASIDE`].
     offset: u64,
     /// The user's part of the frame.
-    start: u32,
-    end: u32,
+    payload_start: u32,
+    payload_end: u32,
 }
 
 /// The segment has no room left: the frame is made in the writer's `backup`, and copied when it is committed.
@@ -215,7 +215,7 @@ impl FrameDraft<'_> {
             return this.writer.refuse_child();
         }
         let ordinals = u64::from(!header.is_meta());
-        Ok(this.writer.publish(offset, header, header.len_bytes() as u64, ordinals))
+        Ok(this.writer.publish_frames(offset, header, header.len_bytes() as u64, ordinals))
     }
 }
 
@@ -224,7 +224,7 @@ impl Deref for FrameDraft<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        let (start, end) = (self.start as usize, self.end as usize);
+        let (start, end) = (self.payload_start as usize, self.payload_end as usize);
         if self.offset == ASIDE {
             return &self.writer.overflow_frames[start..end];
         }
@@ -237,7 +237,7 @@ impl Deref for FrameDraft<'_> {
 impl DerefMut for FrameDraft<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        let (start, end) = (self.start as usize, self.end as usize);
+        let (start, end) = (self.payload_start as usize, self.payload_end as usize);
         if self.offset == ASIDE {
             return &mut self.writer.overflow_frames[start..end];
         }
@@ -257,7 +257,7 @@ impl Drop for FrameDraft<'_> {
 pub struct MessageBatch<'w> {
     writer: &'w mut Writer,
     /// Header of the first message, stored last.
-    first: Option<FrameHeader>,
+    first_header: Option<FrameHeader>,
     /// Bytes of frames after the committed end.
     bytes: u64,
     count: u64,
@@ -272,19 +272,20 @@ impl MessageBatch<'_> {
     /// Fails as [`Publication::offer`] does; the batch is then unchanged.
     #[inline]
     pub fn push(&mut self, topic: u32, bytes: &[u8]) -> Result<()> {
-        let (header, word) = head(topic, bytes.len())?;
+        let (header, word) = frame_header(topic, bytes.len())?;
         let length = header.len_bytes();
-        let start = if self.is_aside { None } else { self.writer.find_room(self.bytes + length as u64)? };
-        let Some(start) = start else { return self.push_aside(header, word, bytes) };
+        let room_start =
+            if self.is_aside { None } else { self.writer.find_room(self.bytes + length as u64)? };
+        let Some(start) = room_start else { return self.push_aside(header, word, bytes) };
         self.writer.set_open_bytes(self.bytes + length as u64);
         let offset = start + self.bytes;
         let segment = self.writer.current_segment();
         // SAFETY: `room` found the batch's bytes and these in the segment; they lie after the committed end, and
         // the writer is borrowed by this batch alone.
-        unsafe { fill(segment, offset, header, word, bytes) };
-        match self.first {
-            None => self.first = Some(header),
-            Some(_) => segment.stamp(offset, header),
+        unsafe { fill_frame(segment, offset, header, word, bytes) };
+        match self.first_header {
+            None => self.first_header = Some(header),
+            Some(_) => segment.stamp_header(offset, header),
         }
         self.bytes += length as u64;
         self.count += 1;
@@ -313,9 +314,9 @@ impl MessageBatch<'_> {
         if !self.writer.is_ours() {
             return self.writer.refuse_child();
         }
-        let Some(first) = self.first.take() else { return Ok(self.writer.end()) };
-        let offset = self.writer.end().0 - self.writer.current_segment().base.0;
-        Ok(self.writer.publish(offset, first, self.bytes, self.count))
+        let Some(first_header) = self.first_header.take() else { return Ok(self.writer.end()) };
+        let offset = self.writer.end().0 - self.writer.current_segment().base_position.0;
+        Ok(self.writer.publish_frames(offset, first_header, self.bytes, self.count))
     }
 
     #[cold]
@@ -323,21 +324,21 @@ impl MessageBatch<'_> {
         if header.len_bytes() as u64 > self.writer.meta().segment_bytes {
             return Err(TOO_LONG);
         }
-        if let Some(first) = self.first.take() {
+        if let Some(first_header) = self.first_header.take() {
             let segment = self.writer.current_segment();
-            let offset = self.writer.end().0 - segment.base.0;
+            let offset = self.writer.end().0 - segment.base_position.0;
             // SAFETY: the batch wrote this range, and the writer is borrowed by it alone.
             let frames = unsafe { segment.draft(offset + 8, self.bytes as usize - 8) }.to_vec();
             self.writer.discard_open();
-            self.writer.overflow_frames.extend_from_slice(&first.0.to_le_bytes());
+            self.writer.overflow_frames.extend_from_slice(&first_header.0.to_le_bytes());
             self.writer.overflow_frames.extend_from_slice(&frames);
         }
         self.is_aside = true;
         self.writer.set_open_bytes(0);
         let overflow = &mut self.writer.overflow_frames;
-        let from = overflow.len();
-        overflow.resize(from + header.len_bytes(), 0);
-        let frame = &mut overflow[from..];
+        let message_start = overflow.len();
+        overflow.resize(message_start + header.len_bytes(), 0);
+        let frame = &mut overflow[message_start..];
         header.write(frame);
         frame[8..16].copy_from_slice(&word.to_le_bytes());
         frame[16..16 + bytes.len()].copy_from_slice(bytes);
@@ -348,7 +349,7 @@ impl MessageBatch<'_> {
 
 impl Drop for MessageBatch<'_> {
     fn drop(&mut self) {
-        if self.first.is_some() || self.is_aside {
+        if self.first_header.is_some() || self.is_aside {
             self.writer.discard_open();
         }
     }
@@ -374,12 +375,18 @@ impl Writer {
             }
             None => self.make_aside(bytes)?,
         };
-        Ok(FrameDraft { writer: self, header, offset, start: 8, end: header.len_bytes() as u32 })
+        Ok(FrameDraft {
+            writer: self,
+            header,
+            offset,
+            payload_start: 8,
+            payload_end: header.len_bytes() as u32,
+        })
     }
 
     /// Commits the frames of `bytes` bytes at data offset `offset`, which is the end, by the header word of the first.
     #[inline]
-    fn publish(&mut self, offset: u64, first: FrameHeader, bytes: u64, ordinals: u64) -> Position {
+    fn publish_frames(&mut self, offset: u64, first: FrameHeader, bytes: u64, ordinals: u64) -> Position {
         let position = self.end();
         self.open_bytes = 0;
         self.current_segment().commit(offset, first);
@@ -415,7 +422,7 @@ impl Writer {
 /// # Safety
 /// The frame lies in the segment after the committed end, and nobody else writes there.
 #[inline]
-unsafe fn fill(segment: &MappedSegment, offset: u64, header: FrameHeader, word: u64, bytes: &[u8]) {
+unsafe fn fill_frame(segment: &MappedSegment, offset: u64, header: FrameHeader, word: u64, bytes: &[u8]) {
     // SAFETY: the frame is in the segment after the committed end, and by the contract nobody else writes there; the range
     // begins after the header word, which is the one that a reader looks at.
     let frame = unsafe { segment.draft(offset + 8, header.len_bytes() - 8) };
@@ -426,7 +433,7 @@ unsafe fn fill(segment: &MappedSegment, offset: u64, header: FrameHeader, word: 
 const TOO_LONG: Error = Error::BadUnit { offset: 0, reason: "the frame is longer than a segment" };
 
 #[inline]
-fn head(topic: u32, length: usize) -> Result<(FrameHeader, u64)> {
+fn frame_header(topic: u32, length: usize) -> Result<(FrameHeader, u64)> {
     const _: () = assert!(MESSAGE_BYTES_MAX + MESSAGE_HEAD == u16::MAX as usize * LINE);
     // Made where it is needed: an error that is not is dropped each time.
     TopicMessage::header_words(topic, length).ok_or_else(too_long)

@@ -25,7 +25,7 @@ use crate::disk::sys;
 use crate::error::{Error, FileContext, Result, with_committed_end};
 use crate::trust::unsynced_tail::{check_before_writing, check_known, end_of_copy, first_lost, trusted_end};
 use crate::write::backing::apply_backing;
-use crate::write::cut::{CutPlan, OpeningState, RecoveredEnd, WriterOpening, cut_sums, truncate};
+use crate::write::cut::{CutPlan, OpeningState, RecoveredEnd, WriterOpening, cut_sums, truncate_tape};
 use crate::write::hot::{HotDirectory, HotDiscovery};
 use crate::write::options::WriterOptions;
 use crate::write::origin::{OriginEpoch, TapeOrigin, check_empty};
@@ -35,13 +35,13 @@ use crate::write::prior_state::PriorTapeState;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecoveryReport {
     /// The tape was made just now.
-    pub created: bool,
+    pub was_created: bool,
     /// The last writer closed the tape (also true for a new one).
-    pub clean: bool,
+    pub was_closed: bool,
     /// The machine was restarted since the last writer, which had not closed.
-    pub rebooted: bool,
+    pub has_rebooted: bool,
     /// Position after the last complete unit: the writer continues here.
-    pub end: Position,
+    pub end_position: Position,
     /// Non-META frames before it.
     pub ordinal: u64,
     /// Committed bytes after the last complete unit that were cut.
@@ -49,7 +49,7 @@ pub struct RecoveryReport {
     /// The writer's epoch: one more than that of the writer before, also after a clean close. It never goes back.
     pub epoch: u64,
     /// Hot segments that the tape named and that are not its own, or are of an earlier version.
-    pub hot: Option<HotNotice>,
+    pub hot_notice: Option<HotNotice>,
 }
 
 pub(crate) struct OpenedTape {
@@ -57,14 +57,14 @@ pub(crate) struct OpenedTape {
     pub meta: TapeManifest,
     pub recovery: RecoveryReport,
     /// The hot directory, of a hot tape.
-    pub hot: Option<HotDirectory>,
+    pub hot_directory: Option<HotDirectory>,
     /// Directory of the live segments.
     pub segments_dir: PathBuf,
     /// Where new ones are made before they get their name.
-    pub making: PathBuf,
-    pub current: Option<MappedSegment>,
+    pub making_dir: PathBuf,
+    pub current_segment: Option<MappedSegment>,
     pub lineage: Lineage,
-    pub past: PriorTapeState,
+    pub prior_state: PriorTapeState,
 }
 
 /// A tape that is to be opened.
@@ -81,7 +81,7 @@ pub(crate) fn open(dir: &Path, request: &OpenRequest<'_>) -> Result<(OpenedTape,
     check_segment_bytes(options.segment_bytes)?;
     options.retention.check()?;
     sys::make_dir(dir).with_context("make", dir)?;
-    let paths = TapePaths { dir: dir.into() };
+    let paths = TapePaths { tape_dir: dir.into() };
     let created = !dir.join("tape.toml").exists();
     if created {
         check_empty(&paths, origin)?;
@@ -111,28 +111,28 @@ fn open_locked(
     past: &mut PriorTapeState,
 ) -> Result<OpenedTape> {
     let OpenRequest { id, options, origin } = *request;
-    let (dir, created) = (&paths.dir, past.created);
+    let (dir, created) = (&paths.tape_dir, past.was_created);
     let origin = match origin {
-        Some(origin) => origin.prepare(&paths, id, options, created)?,
+        Some(origin) => origin.prepare_tape(&paths, id, options, created)?,
         None => OriginEpoch::default(),
     };
     // One that begins at an origin is a closed tape by now.
-    past.created &= !origin.is_begun;
+    past.was_created &= !origin.is_begun;
     if !dir.join("tape.toml").exists() {
         TapeManifest { id, segment_bytes: options.segment_bytes }.store(&paths)?;
     }
     let meta = check_id(dir, id)?;
     sys::make_dir(&paths.segments()).with_context("make", &paths.segments())?;
 
-    let (before, boot) = (lock.before.clone(), boot_id());
-    let mut opening = WriterOpening::begin(
+    let (before, boot) = (lock.stale_holder.clone(), boot_id());
+    let mut opening = WriterOpening::begin_opening(
         &paths,
         meta.id,
-        &OpeningState { before: &before, boot: &boot, created: past.created, origin },
+        &OpeningState { lock_text: &before, boot: &boot, is_new_tape: past.was_created, origin },
         options,
     )?;
-    let (rebooted, epoch) = (opening.rebooted, opening.lineage.epoch);
-    past.open = Some(opening.open_before);
+    let (rebooted, epoch) = (opening.has_rebooted, opening.lineage.epoch);
+    past.open_boot = Some(opening.open_before);
     let signature = |boot: &str| format!("pid {}\nepoch {epoch}\nboot {boot}\n", std::process::id());
     // A recovery after a restart that is itself killed was none: the next one must not believe the tape either.
     lock.sign(&signature(if rebooted { "before" } else { &boot }))?;
@@ -143,64 +143,76 @@ fn open_locked(
     state.keep_epoch(opening.epoch_before, rebooted);
     state.set_retention(&options.retention);
     remove_unfinished(&paths.run())?;
-    let hot = HotDiscovery::find(&paths, meta.id, rebooted)?;
-    let notice = hot.notice.clone();
+    let hot = HotDiscovery::find_hot_directory(&paths, meta.id, rebooted)?;
+    let notice = hot.hot_notice.clone();
 
-    let live = SegmentLocator::from_manifest(paths.clone(), meta);
-    let failed = state.failure(&paths).is_some();
+    let segment_locator = SegmentLocator::from_manifest(paths.clone(), meta);
+    let flush_failed = state.failure(&paths).is_some();
     let mut doubt = RecoveryInputs {
-        clean: opening.clean,
-        rebooted,
-        failed,
+        was_closed: opening.was_closed,
+        has_rebooted: rebooted,
+        flush_failed,
         truncate_damage: options.truncate_damage,
-        reached: state.end().0,
+        reached: state.published_end().0,
         remade: false,
     };
-    let outcome = match look_before(&live, &state, &mut doubt) {
+    let outcome = match look_before(&segment_locator, &state, &mut doubt) {
         Err(e @ Error::Damage { .. }) if hot.is_copy => {
             doubt.reached = Position(0);
-            end_of_copy(&live, e, || look_before(&live, &state, &mut doubt))
+            end_of_copy(&segment_locator, e, || look_before(&segment_locator, &state, &mut doubt))
         }
         other => other,
     };
-    let end = outcome?;
+    let recovered_end = outcome?;
     // Before anything after it goes: a reader that misses a segment asks whether the tape reaches into it.
-    state.set_end(end.position, end.ordinal);
+    state.set_end(recovered_end.position, recovered_end.ordinal);
     // Before anything goes, and long before a frame of this epoch comes.
     // A writer that is alive, and is fenced by this one, writes into a file without a name from here on.
-    let is_cut = rebooted || end.may_be_missed || origin.asked > 0 && !opening.clean && !created;
-    opening.store(&live, is_cut.then_some(end.position), &boot)?;
+    let is_cut = rebooted
+        || recovered_end.may_be_missed
+        || origin.requested_epoch > 0 && !opening.was_closed && !created;
+    opening.store_lineage(&segment_locator, is_cut.then_some(recovered_end.position), &boot)?;
     let cutting = CutPlan { replaces: is_cut, may_zero: rebooted, allocation: options.segment_allocation() };
     // A recorder that lives sees the new epoch and cuts them itself.
-    if !opening.clean && holder(&paths.recorder_lock())?.is_none() {
-        cut_sums(&live, end.position)?;
+    if !opening.was_closed && holder(&paths.recorder_lock())?.is_none() {
+        cut_sums(&segment_locator, recovered_end.position)?;
     }
-    truncate(&live, &end, hot.own_dir.as_ref(), &cutting)?;
-    if failed {
-        write_again(&live, &end)?;
+    truncate_tape(&segment_locator, &recovered_end, hot.own_dir.as_ref(), &cutting)?;
+    if flush_failed {
+        write_again(&segment_locator, &recovered_end)?;
         state.set_mending();
     }
-    let hot = apply_backing(&live, &end, options, hot)?;
+    let hot = apply_backing(&segment_locator, &recovered_end, options, hot)?;
     let (segments_dir, making) = match &hot {
-        Some(hot) => (hot.path.clone(), hot.path.clone()),
+        Some(hot) => (hot.hot_dir.clone(), hot.hot_dir.clone()),
         None => (paths.segments(), paths.run()),
     };
-    let current = take_current(&segments_dir, &making, &meta, &end, options.segment_allocation())?;
+    let current = take_current(&segments_dir, &making, &meta, &recovered_end, options.segment_allocation())?;
     // The segments that were cut have lost their names: a process that sees the new epoch finds only the rest.
     state.set_epoch(epoch);
     lock.sign(&signature(&boot))?;
     let recovery = RecoveryReport {
-        created,
-        clean: opening.clean,
-        rebooted,
-        end: end.position,
-        ordinal: end.ordinal,
-        cut_bytes: end.cut_bytes,
+        was_created: created,
+        was_closed: opening.was_closed,
+        has_rebooted: rebooted,
+        end_position: recovered_end.position,
+        ordinal: recovered_end.ordinal,
+        cut_bytes: recovered_end.cut_bytes,
         epoch,
-        hot: notice,
+        hot_notice: notice,
     };
     let (lineage, past) = (opening.lineage, *past);
-    Ok(OpenedTape { paths, meta, recovery, hot, segments_dir, making, current, lineage, past })
+    Ok(OpenedTape {
+        paths,
+        meta,
+        recovery,
+        hot_directory: hot,
+        segments_dir,
+        making_dir: making,
+        current_segment: current,
+        lineage,
+        prior_state: past,
+    })
 }
 
 fn check_id(dir: &Path, wanted: TapeId) -> Result<TapeManifest> {
@@ -214,10 +226,10 @@ fn check_id(dir: &Path, wanted: TapeId) -> Result<TapeManifest> {
 /// The facts that decide which frames the walk to the end believes.
 struct RecoveryInputs {
     /// The last writer closed.
-    clean: bool,
-    rebooted: bool,
+    was_closed: bool,
+    has_rebooted: bool,
     /// A flush has failed.
-    failed: bool,
+    flush_failed: bool,
     truncate_damage: bool,
     /// The tape came this far, as its last writer recorded; a claim of it may not have been published.
     reached: Position,
@@ -227,7 +239,7 @@ struct RecoveryInputs {
 
 /// Finds the end of the tape, and compares its durable bytes with the checksums. Changes no frame and no checksum.
 fn look_before(live: &SegmentLocator, state: &StatePage, doubt: &mut RecoveryInputs) -> Result<RecoveredEnd> {
-    let loaded_mark = check_known(live, doubt.clean).and_then(|()| load_durable(&live.paths));
+    let loaded_mark = check_known(live, doubt.was_closed).and_then(|()| load_durable(&live.paths));
     let mut durable = match loaded_mark {
         Err(Error::Damage { .. }) if doubt.truncate_damage => {
             doubt.remade = true;
@@ -235,18 +247,25 @@ fn look_before(live: &SegmentLocator, state: &StatePage, doubt: &mut RecoveryInp
         }
         other => other?,
     };
-    if doubt.rebooted {
+    if doubt.has_rebooted {
         // A recorder that came before the writer has published it, and may have nothing to publish again.
         state.set_durable(durable.position);
     }
-    let end = find_end(live, doubt)?;
-    check_before_writing(live, &mut durable, end.position, doubt.clean)?;
-    Ok(end)
+    let tape_end = find_end(live, doubt)?;
+    check_before_writing(live, &mut durable, tape_end.position, doubt.was_closed)?;
+    Ok(tape_end)
 }
 
 /// Walks from the durable segment to the last complete unit.
 fn find_end(live: &SegmentLocator, doubt: &RecoveryInputs) -> Result<RecoveredEnd> {
-    let &RecoveryInputs { clean, rebooted, failed, truncate_damage, reached, remade } = doubt;
+    let &RecoveryInputs {
+        was_closed: clean,
+        has_rebooted: rebooted,
+        flush_failed: failed,
+        truncate_damage,
+        reached,
+        remade,
+    } = doubt;
     let size = live.meta.segment_bytes;
     let durable = load_durable(&live.paths)?.position;
     let mut first_loss = None;
@@ -258,25 +277,26 @@ fn find_end(live: &SegmentLocator, doubt: &RecoveryInputs) -> Result<RecoveredEn
     } else {
         Position(u64::MAX)
     };
-    let all = live.indices()?;
+    let segment_indices = live.indices()?;
     let mut index = durable.0 / size;
-    if !all.contains(&index) && index > 0 && durable.0.is_multiple_of(size) {
+    if !segment_indices.contains(&index) && index > 0 && durable.0.is_multiple_of(size) {
         index -= 1;
     }
     if durable == Position(0) {
-        index = all.first().copied().unwrap_or(0);
+        index = segment_indices.first().copied().unwrap_or(0);
     }
-    let mut end =
+    let mut last_unit_end =
         RecoveredEnd { position: Position(index * size), ordinal: 0, cut_bytes: 0, may_be_missed: false };
-    let (mut frame_position, mut ordinal) = (end.position, 0);
-    let mut first = true;
+    let (mut frame_position, mut ordinal) = (last_unit_end.position, 0);
+    let mut is_first_segment = true;
     let mut broken = None;
     'segments: loop {
         let segment = match live.segment(index) {
             Ok(Some((segment, first_ordinal))) => {
-                if first {
-                    (ordinal, end.ordinal, first) = (first_ordinal, first_ordinal, false);
-                } else if first_ordinal != ordinal && segment.look(0) != HeaderWordState::Nothing {
+                if is_first_segment {
+                    (ordinal, last_unit_end.ordinal, is_first_segment) =
+                        (first_ordinal, first_ordinal, false);
+                } else if first_ordinal != ordinal && segment.header_state(0) != HeaderWordState::Nothing {
                     broken =
                         Some(Error::damage(&segment.path, 56, "the segment's first ordinal does not follow"));
                     break;
@@ -298,19 +318,19 @@ fn find_end(live: &SegmentLocator, doubt: &RecoveryInputs) -> Result<RecoveredEn
         };
         let mut offset = 0;
         while offset < size {
-            match segment.look(offset) {
+            match segment.header_state(offset) {
                 HeaderWordState::Frame(header) if frame_position.plus(header.len_bytes() as u64) <= limit => {
                     offset += header.len_bytes() as u64;
                     frame_position = frame_position.plus(header.len_bytes() as u64);
                     ordinal += u64::from(!header.is_meta());
                     if header.is_last() {
-                        (end.position, end.ordinal) = (frame_position, ordinal);
+                        (last_unit_end.position, last_unit_end.ordinal) = (frame_position, ordinal);
                     }
                 }
                 HeaderWordState::Pad if frame_position.plus(8) <= limit => {
                     // The recorder may have been here and no further: the durable position is after the pad then.
-                    if end.position == frame_position && segment.end() <= limit {
-                        end.position = segment.end();
+                    if last_unit_end.position == frame_position && segment.end_position() <= limit {
+                        last_unit_end.position = segment.end_position();
                     }
                     break;
                 }
@@ -325,7 +345,7 @@ fn find_end(live: &SegmentLocator, doubt: &RecoveryInputs) -> Result<RecoveredEn
         index += 1;
         frame_position = Position(index * size);
     }
-    if first && index > 0 {
+    if is_first_segment && index > 0 {
         // The number of events before the end is not known, and a guess would number all later ones wrongly.
         let path = || segment_path(&live.paths.segments(), index);
         let ordinal_reason = "no segment says how many events come before the end of the tape";
@@ -334,22 +354,24 @@ fn find_end(live: &SegmentLocator, doubt: &RecoveryInputs) -> Result<RecoveredEn
     if broken.is_none() {
         broken = first_loss.map(|(_, error)| error);
     }
-    if end.position < durable {
-        let path = segment_path(&live.paths.segments(), end.position.0 / size);
-        let offset = HEADER_PAGE + end.position.0 % size;
-        let end_reason =
-            format!("the tape ends at position {}, before its durable position {durable}", end.position);
+    if last_unit_end.position < durable {
+        let path = segment_path(&live.paths.segments(), last_unit_end.position.0 / size);
+        let offset = HEADER_PAGE + last_unit_end.position.0 % size;
+        let end_reason = format!(
+            "the tape ends at position {}, before its durable position {durable}",
+            last_unit_end.position
+        );
         return Err(broken.unwrap_or_else(|| Error::damage(&path, offset, end_reason)));
     }
-    end.may_be_missed = broken.is_some() || frame_position > end.position;
+    last_unit_end.may_be_missed = broken.is_some() || frame_position > last_unit_end.position;
     if let Some(error) = broken
         && !rebooted
         && !truncate_damage
     {
         return Err(error);
     }
-    end.cut_bytes = frame_position.0.saturating_sub(end.position.0);
-    Ok(end)
+    last_unit_end.cut_bytes = frame_position.0.saturating_sub(last_unit_end.position.0);
+    Ok(last_unit_end)
 }
 
 /// Writes bytes that are not durable again, so that the next flush includes them.
@@ -360,7 +382,7 @@ fn write_again(live: &SegmentLocator, end: &RecoveredEnd) -> Result<()> {
         let path = segment_path(&live.paths.segments(), index);
         unseal(&path)?;
         if let Some((segment, _)) = MappedSegment::open(&path, &live.meta, index, true)? {
-            segment.rewrite_pages(end.position.0.saturating_sub(segment.base.0).min(size));
+            segment.rewrite_pages(end.position.0.saturating_sub(segment.base_position.0).min(size));
         }
     }
     Ok(())
@@ -379,8 +401,11 @@ fn take_current(
     let header = SegmentHeader { meta: *meta, index, first_ordinal: end.ordinal };
     if let Some((segment, _)) = MappedSegment::open(&path, meta, index, true)? {
         // Before the first write: a full disk is an error here, and a signal in the middle of an append.
-        with_committed_end(segment.reserve(end.position.0 - segment.base.0, allocation), end.position)?;
-        if end.position == segment.base {
+        with_committed_end(
+            segment.reserve_blocks(end.position.0 - segment.base_position.0, allocation),
+            end.position,
+        )?;
+        if end.position == segment.base_position {
             segment.write_header(&header);
         }
         return Ok(Some(segment));
@@ -412,7 +437,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let options = || WriterOptions {
             segment_bytes: SEGMENT,
-            sync: crate::SyncPolicy::OnClose,
+            sync_policy: crate::SyncPolicy::OnClose,
             ..WriterOptions::default()
         };
         let (mut writer, _) = Writer::open(dir.path(), TapeId(1), options()).unwrap();
@@ -438,7 +463,7 @@ mod tests {
         );
         drop(writer);
 
-        let paths = TapePaths { dir: dir.path().into() };
+        let paths = TapePaths { tape_dir: dir.path().into() };
         let meta = TapeManifest::load(dir.path()).unwrap();
         let mut recorder =
             TapeRecorder::open(SegmentLocator::from_manifest(paths.clone(), meta), SyncPolicy::OnClose, 1)
@@ -447,7 +472,7 @@ mod tests {
             recorder.step().unwrap();
         }
         assert_eq!(recorder.position, Position(SEGMENT));
-        recorder.sync().unwrap();
+        recorder.flush_all().unwrap();
         drop(recorder);
         let durable = load_durable(&paths).unwrap();
         assert_eq!(durable.position, Position(begin));
@@ -457,7 +482,10 @@ mod tests {
         std::fs::write(paths.writer_lock(), text.replace("boot ", "boot another-")).unwrap();
 
         let (mut writer, recovery) = Writer::open(dir.path(), TapeId(1), options()).unwrap();
-        assert_eq!((recovery.rebooted, recovery.end.0, recovery.cut_bytes), (true, begin, LINE as u64));
+        assert_eq!(
+            (recovery.has_rebooted, recovery.end_position.0, recovery.cut_bytes),
+            (true, begin, LINE as u64)
+        );
         writer.append(&unit).unwrap();
         writer.close().unwrap();
         assert!(crate::verify(dir.path()).unwrap().is_intact());
@@ -485,7 +513,7 @@ mod tests {
         let mut unit = vec![0; LINE];
         unitape_model::FrameHeader::new_unstamped(40, flags::LAST, 1).write(&mut unit);
         writer.append(&unit).unwrap();
-        let paths = TapePaths { dir: dir.path().into() };
+        let paths = TapePaths { tape_dir: dir.path().into() };
         let live = SegmentLocator::from_manifest(paths.clone(), TapeManifest::load(dir.path()).unwrap());
         let recorder = TapeRecorder::open(live, SyncPolicy::OnClose, 1).unwrap();
         let position = writer.end();
@@ -511,13 +539,13 @@ mod tests {
             writer.append(&unit).unwrap();
         }
         writer.close().unwrap();
-        let paths = TapePaths { dir: dir.path().into() };
+        let paths = TapePaths { tape_dir: dir.path().into() };
         let durable = load_durable(&paths).unwrap();
         store_durable(&paths, &DurableMark { position: Position(SEGMENT), ..durable }).unwrap();
         std::fs::remove_file(segment_path(&paths.segments(), 1)).unwrap();
 
         let (mut writer, recovery) = Writer::open(dir.path(), TapeId(1), options()).unwrap();
-        assert_eq!((recovery.end.0, recovery.ordinal, recovery.cut_bytes), (SEGMENT, unit_count, 0));
+        assert_eq!((recovery.end_position.0, recovery.ordinal, recovery.cut_bytes), (SEGMENT, unit_count, 0));
         writer.append(&unit).unwrap();
         writer.close().unwrap();
         let mut reader = Reader::open(dir.path(), StartPosition::Oldest).unwrap();

@@ -58,12 +58,12 @@ impl SharedWriterState {
         if !matches!(*trouble, Some((_, true))) {
             *trouble = Some((error, lasting));
         }
-        // Release: pairs with the Acquire in `check`.
-        self.fork.word().store(TROUBLED, Ordering::Release);
+        // Release: pairs with the Acquire in `check_helpers`.
+        self.fork.fork_word().store(TROUBLED, Ordering::Release);
     }
 
     #[inline]
-    pub fn check(&self, end: Position) -> Result<()> {
+    pub fn check_helpers(&self, end: Position) -> Result<()> {
         if self.is_well() { Ok(()) } else { with_committed_end(self.trouble(), end) }
     }
 
@@ -71,13 +71,13 @@ impl SharedWriterState {
     #[inline]
     pub fn is_well(&self) -> bool {
         // Acquire: pairs with the Release in `raise`.
-        self.fork.word().load(Ordering::Acquire) == WELL
+        self.fork.fork_word().load(Ordering::Acquire) == WELL
     }
 
     #[cold]
     fn trouble(&self) -> Result<()> {
         // Before anything is locked, which a child may find locked for ever.
-        self.fork.check()?;
+        self.fork.check_process()?;
         let mut trouble = self.trouble.lock();
         match trouble.take() {
             Some((Error::ClaimAbandoned(position), true)) => {
@@ -90,7 +90,7 @@ impl SharedWriterState {
                 Err(error)
             }
             Some((error, _)) => {
-                self.fork.word().store(WELL, Ordering::Relaxed);
+                self.fork.fork_word().store(WELL, Ordering::Relaxed);
                 Err(error)
             }
             None => Ok(()),

@@ -35,12 +35,12 @@ mod durability;
 /// The one writer of a tape.
 #[derive(Debug)]
 pub struct Writer {
-    core: Arc<SharedWriterState>,
-    current: Option<Arc<MappedSegment>>,
-    end: Position,
+    shared_state: Arc<SharedWriterState>,
+    current_segment: Option<Arc<MappedSegment>>,
+    end_position: Position,
     ordinal: u64,
     /// The word of `core.fork`, so that an append does not go through it.
-    well: &'static AtomicU64,
+    fork_word: &'static AtomicU64,
     /// Frames may be appended up to here without a check of gates, room and open drafts; zero while a draft or a batch
     /// is open.
     short_end: Position,
@@ -54,14 +54,14 @@ pub struct Writer {
     pub(crate) paths: TapePaths,
     /// Directory of the segments being written, and where new ones are made.
     segments_dir: PathBuf,
-    making: PathBuf,
+    making_dir: PathBuf,
     stash: Vec<MappedSegment>,
     preallocator: SegmentPreallocator,
     pub(crate) recorder: Option<RecorderThread>,
-    pub(crate) state: StatePage,
-    hot: Option<HotDirectory>,
+    pub(crate) state_page: StatePage,
+    hot_directory: Option<HotDirectory>,
     lineage: Lineage,
-    lock: Option<FileLock>,
+    writer_lock: Option<FileLock>,
     /// Where the tape ended, if its last writer had closed it and this one has not begun to close it.
     found_closed: Option<Position>,
 }
@@ -112,10 +112,10 @@ impl Writer {
         options.helpers.check()?;
         let (opened, lock) = recover::open(dir, &OpenRequest { id, origin, options: &options })?;
         let paths = opened.paths.clone();
-        let past = opened.past;
-        match Self::start(opened, options) {
+        let past = opened.prior_state;
+        match Self::start_helpers(opened, options) {
             Ok((mut writer, recovery)) => {
-                writer.lock = Some(lock);
+                writer.writer_lock = Some(lock);
                 Ok((writer, recovery))
             }
             Err(e) => {
@@ -126,25 +126,25 @@ impl Writer {
     }
 
     /// Starts the helpers of a writer of an opened tape; the caller has the lock.
-    fn start(opened: recover::OpenedTape, options: WriterOptions) -> Result<(Self, RecoveryReport)> {
+    fn start_helpers(opened: recover::OpenedTape, options: WriterOptions) -> Result<(Self, RecoveryReport)> {
         let recover::OpenedTape {
             paths,
             meta,
             recovery,
-            hot: hot_directory,
+            hot_directory,
             segments_dir,
-            making,
-            current,
+            making_dir: making,
+            current_segment: current,
             lineage,
-            past: _,
+            prior_state: _,
         } = opened;
-        let (end, ordinal) = (recovery.end, recovery.ordinal);
+        let (end, ordinal) = (recovery.end_position, recovery.ordinal);
         let core = Arc::new(SharedWriterState::with_end(end, ordinal));
         let current = current.map(Arc::new);
         if let Some(segment) = &current
             && !options.writes_by_call()
         {
-            segment.prefault(end.0 - segment.base.0, options.prefault_bytes);
+            segment.prefault(end.0 - segment.base_position.0, options.prefault_bytes);
         }
         *core.current.lock() = current.clone();
         let gates = GateSet::open(&paths, meta.id, end, &options.gates)?;
@@ -154,31 +154,32 @@ impl Writer {
         let recorder = if hot && options.recorder == RecorderLocation::External {
             None
         } else {
-            let live = SegmentLocator::from_manifest(paths.clone(), meta);
-            let mut recorder = TapeRecorder::open(live, options.sync, half_window(&options))?;
-            recorder.set_removal(options.removal.clone());
+            let segment_locator = SegmentLocator::from_manifest(paths.clone(), meta);
+            let mut recorder =
+                TapeRecorder::open(segment_locator, options.sync_policy, half_window(&options))?;
+            recorder.set_removal(options.removal_options.clone());
             recorder.set_writer_epoch(lineage.epoch);
             Some(RecorderThread::spawn(core.clone(), recorder, options.helpers.clone())?)
         };
         let preallocator = SegmentPreallocator::spawn(PreallocatorTask {
-            core: core.clone(),
-            state: keepers,
+            shared_state: core.clone(),
+            state_page: keepers,
             paths: paths.clone(),
             epoch: lineage.epoch,
             meta,
             making_dir: making.clone(),
             prefault_bytes: options.prefault_bytes,
             by_call: options.writes_by_call(),
-            first: end.0 / meta.segment_bytes + 1,
+            first_segment: end.0 / meta.segment_bytes + 1,
             helpers: options.helpers.clone(),
         });
         // Without a writer nobody would end the recorder, and its lock would stay.
         let preallocator = preallocator.inspect_err(|_| core.abandon.store(true, Ordering::Relaxed))?;
         let writer = Self {
-            well: core.fork.word(),
-            core,
-            current,
-            end,
+            fork_word: core.fork.fork_word(),
+            shared_state: core,
+            current_segment: current,
+            end_position: end,
             ordinal,
             short_end: Position(0),
             open_bytes: 0,
@@ -188,22 +189,22 @@ impl Writer {
             options,
             paths,
             segments_dir,
-            making,
+            making_dir: making,
             stash: Vec::new(),
             preallocator,
             recorder,
-            state,
-            hot: hot_directory,
+            state_page: state,
+            hot_directory,
             lineage,
-            lock: None,
-            found_closed: (recovery.clean && !recovery.created).then_some(end),
+            writer_lock: None,
+            found_closed: (recovery.was_closed && !recovery.was_created).then_some(end),
         };
         Ok((writer, recovery))
     }
 
     /// Returns the position after the last unit appended or claimed.
     pub fn end(&self) -> Position {
-        self.end
+        self.end_position
     }
 
     /// Counts the non-META frames before [`Writer::end`].
@@ -230,7 +231,7 @@ impl Writer {
     /// everything before it to the disk.
     pub fn recorded(&self) -> Position {
         // Acquire: pairs with the Release in `StatePage::set_recorded`.
-        self.state.recorded_now()
+        self.state_page.recorded_now()
     }
 
     /// Appends a unit of whole unstamped frames, the last with the flag `LAST`, and returns the position of the first
@@ -248,7 +249,7 @@ impl Writer {
             // SAFETY: the unit is one frame (`whole_unit`), it fits (`fast_path`), and what is after the end is this
             // writer's alone: `&mut self`, the lock, and claims that end before it.
             unsafe { segment.write_and_commit(offset, header, unit) };
-            let position = self.end;
+            let position = self.end_position;
             self.advance(unit.len() as u64, u64::from(!header.is_meta()));
             return Ok(position);
         }
@@ -271,7 +272,7 @@ impl Writer {
         // writer's alone: `&mut self`, the lock, and claims that end before it.
         unsafe { segment.write_frames(offset, unit, true) };
         segment.commit(offset, FrameHeader::read(unit));
-        let position = self.end;
+        let position = self.end_position;
         self.advance(unit.len() as u64, ordinals);
         Ok(position)
     }
@@ -284,24 +285,25 @@ impl Writer {
     #[inline]
     pub(crate) fn find_room(&mut self, bytes: u64) -> Result<Option<u64>> {
         self.short_end = Position(0);
-        self.core.check(self.end)?;
-        self.gates.admit(self.end, bytes, self.open_bytes)?;
-        let Some(segment) = &self.current else { return Ok(None) };
-        let offset = self.end.0 - segment.base.0;
-        with_committed_end(segment.ensure_reserved(offset + bytes), self.end)?;
+        self.shared_state.check_helpers(self.end_position)?;
+        self.gates.admit_append(self.end_position, bytes, self.open_bytes)?;
+        let Some(segment) = &self.current_segment else { return Ok(None) };
+        let offset = self.end_position.0 - segment.base_position.0;
+        with_committed_end(segment.ensure_reserved(offset + bytes), self.end_position)?;
         if self.open_bytes == 0 && self.overflow_frames.is_empty() {
-            self.short_end = segment.base.plus(segment.ready()).min(self.gates.limit());
+            self.short_end = segment.base_position.plus(segment.ready()).min(self.gates.allowed_end());
         }
-        Ok((bytes <= segment.size - offset).then_some(offset))
+        Ok((bytes <= segment.data_bytes - offset).then_some(offset))
     }
 
     /// Returns the current segment and the data offset for `bytes` after the end, if nothing else needs a check.
     #[inline(always)] // all that most appends ask
     pub(crate) fn fast_path(&self, bytes: u64) -> Option<(&MappedSegment, u64)> {
-        let segment = self.current.as_deref()?;
+        let segment = self.current_segment.as_deref()?;
         // Acquire: pairs with the Release in `SharedWriterState::raise`.
-        let is_short = self.end.plus(bytes) <= self.short_end && self.well.load(Ordering::Acquire) == WELL;
-        is_short.then(|| (segment, self.end.0 - segment.base.0))
+        let is_short =
+            self.end_position.plus(bytes) <= self.short_end && self.fork_word.load(Ordering::Acquire) == WELL;
+        is_short.then(|| (segment, self.end_position.0 - segment.base_position.0))
     }
 
     /// Notes that a draft or a batch has `bytes` after the end, or in `backup`.
@@ -314,7 +316,7 @@ impl Writer {
     /// Returns the current segment. The caller must have found room in it with [`Writer::find_room`].
     #[inline]
     pub(crate) fn current_segment(&self) -> &MappedSegment {
-        self.current.as_ref().expect("a segment with room")
+        self.current_segment.as_ref().expect("a segment with room")
     }
 
     /// Discards a draft or batch that the caller forgot instead of dropping it.
@@ -330,13 +332,14 @@ impl Writer {
     pub(crate) fn discard_open(&mut self) {
         let length = std::mem::take(&mut self.open_bytes);
         self.overflow_frames.clear();
-        if let Some(segment) = &self.current
+        if let Some(segment) = &self.current_segment
             && length > 0
-            && self.core.fork.check().is_ok()
+            && self.shared_state.fork.check_process().is_ok()
         {
             // SAFETY: the range was found in the segment when it was given out; it lies after the committed end,
             // and the draft that had it is gone or going.
-            unsafe { segment.draft(self.end.0 - segment.base.0 + 8, length as usize - 8) }.fill(0);
+            unsafe { segment.draft(self.end_position.0 - segment.base_position.0 + 8, length as usize - 8) }
+                .fill(0);
         }
     }
 
@@ -364,20 +367,20 @@ impl Writer {
         by_call: bool,
     ) -> Result<Claim> {
         self.discard_forgotten();
-        self.core.check(self.end)?;
+        self.shared_state.check_helpers(self.end_position)?;
         if bytes == 0 || !bytes.is_multiple_of(unitape_model::LINE as u64) {
             return Err(Error::BadUnit { offset: 0, reason: "a claim is some whole lines" });
         }
         self.short_end = Position(0);
-        self.gates.admit(self.end, bytes, 0)?;
-        let (first, rest, current, end) = self.pieces(bytes, &mut frames_before)?;
+        self.gates.admit_append(self.end_position, bytes, 0)?;
+        let (first, rest, current, end) = self.cut_claim(bytes, &mut frames_before)?;
         // Relaxed: only this thread adds; `close` pairs with the subtraction.
-        self.core.outstanding.fetch_add(1, Ordering::Relaxed);
-        let claim = Claim::new(self.core.clone(), first, rest, by_call);
-        if self.current.as_ref().is_none_or(|c| c.index != current.index) {
+        self.shared_state.outstanding.fetch_add(1, Ordering::Relaxed);
+        let claim = Claim::new(self.shared_state.clone(), first, rest, by_call);
+        if self.current_segment.as_ref().is_none_or(|c| c.segment_index != current.segment_index) {
             self.set_current(current);
         }
-        let claimed_bytes = end.0 - self.end.0;
+        let claimed_bytes = end.0 - self.end_position.0;
         self.advance(claimed_bytes, ordinals);
         Ok(claim)
     }
@@ -386,22 +389,22 @@ impl Writer {
     #[inline(always)] // two instructions
     pub(crate) fn is_ours(&self) -> bool {
         // Relaxed: the kernel clears the word before a child runs.
-        self.well.load(Ordering::Relaxed) != 0
+        self.fork_word.load(Ordering::Relaxed) != 0
     }
 
     /// Returns the error of a forked child process.
     #[cold]
     pub(crate) fn refuse_child(&self) -> Result<Position> {
-        self.core.fork.check().map(|()| self.end())
+        self.shared_state.fork.check_process().map(|()| self.end())
     }
 
     #[inline]
     pub(crate) fn advance(&mut self, bytes: u64, ordinals: u64) {
-        self.end = self.end.plus(bytes);
+        self.end_position = self.end_position.plus(bytes);
         self.ordinal += ordinals;
         // Relaxed: hints to the helpers.
-        self.core.ordinal.store(self.ordinal, Ordering::Relaxed);
-        self.core.end.store(self.end.0, Ordering::Relaxed);
+        self.shared_state.ordinal.store(self.ordinal, Ordering::Relaxed);
+        self.shared_state.end.store(self.end_position.0, Ordering::Relaxed);
     }
 
     #[cold]
@@ -426,7 +429,7 @@ impl Writer {
 
     /// Cuts a claim into pieces, one a segment; changes nothing but the stash.
     #[allow(clippy::type_complexity)] // first piece, others, the segment of the last, the end
-    fn pieces(
+    fn cut_claim(
         &mut self,
         bytes: u64,
         frames_before: &mut dyn FnMut(u64) -> (u64, u64),
@@ -434,96 +437,99 @@ impl Writer {
         let mut claimed_bytes = 0;
         let mut cut_ordinals = 0;
         let mut pieces: Option<(ClaimPiece, Vec<ClaimPiece>)> = None;
-        let mut current = self.current.clone();
-        let mut end = self.end;
+        let mut current = self.current_segment.clone();
+        let mut claim_end = self.end_position;
         loop {
-            let segment = match current.take().filter(|s| end < s.end()) {
+            let segment = match current.take().filter(|s| claim_end < s.end_position()) {
                 Some(segment) => segment,
-                None => match self.roll(end.0 / self.meta.segment_bytes, self.ordinal + cut_ordinals) {
+                None => match self
+                    .place_segment(claim_end.0 / self.meta.segment_bytes, self.ordinal + cut_ordinals)
+                {
                     Ok(segment) => segment,
-                    Err(e) => return self.undo(pieces, e),
+                    Err(e) => return self.undo_claim(pieces, e),
                 },
             };
-            let from = end.0 - segment.base.0;
-            let room = segment.size - from;
+            let data_offset = claim_end.0 - segment.base_position.0;
+            let room = segment.data_bytes - data_offset;
             let (length, pad) = if bytes - claimed_bytes <= room {
                 (bytes - claimed_bytes, false)
             } else {
                 let (cut, ordinals) = frames_before(claimed_bytes + room);
-                let right =
-                    cut >= claimed_bytes && cut <= claimed_bytes + room && (from > 0 || cut > claimed_bytes);
+                let right = cut >= claimed_bytes
+                    && cut <= claimed_bytes + room
+                    && (data_offset > 0 || cut > claimed_bytes);
                 if !right {
                     let reason = "a frame longer than a segment, or a boundary beyond the limit";
-                    return self.undo(pieces, Error::BadUnit { offset: cut, reason });
+                    return self.undo_claim(pieces, Error::BadUnit { offset: cut, reason });
                 }
                 cut_ordinals = ordinals;
                 (cut - claimed_bytes, cut - claimed_bytes < room)
             };
             claimed_bytes += length;
-            end = if pad { segment.end() } else { end.plus(length) };
-            let had = segment.ensure_reserved(from + length);
-            let piece = ClaimPiece { segment: segment.clone(), from, length, pad };
+            claim_end = if pad { segment.end_position() } else { claim_end.plus(length) };
+            let reserved_end = segment.ensure_reserved(data_offset + length);
+            let piece = ClaimPiece { segment: segment.clone(), data_offset, length, pad };
             match &mut pieces {
                 None => pieces = Some((piece, Vec::new())),
                 Some((_, rest)) => rest.push(piece),
             }
-            if let Err(e) = had {
+            if let Err(e) = reserved_end {
                 drop(segment);
-                return self.undo(pieces, e);
+                return self.undo_claim(pieces, e);
             }
             if claimed_bytes == bytes {
                 let (first, rest) = pieces.expect("pushed above");
-                return Ok((first, rest, segment, end));
+                return Ok((first, rest, segment, claim_end));
             }
             current = Some(segment);
         }
     }
 
     /// Keeps segments that were taken for a claim that failed for the next one that needs them.
-    fn undo<T>(&mut self, pieces: Option<(ClaimPiece, Vec<ClaimPiece>)>, error: Error) -> Result<T> {
-        let used = self.current.as_ref().map(|s| s.index);
+    fn undo_claim<T>(&mut self, pieces: Option<(ClaimPiece, Vec<ClaimPiece>)>, error: Error) -> Result<T> {
+        let current_index = self.current_segment.as_ref().map(|s| s.segment_index);
         let mut segments: Vec<Arc<MappedSegment>> = Vec::new();
         if let Some((first, rest)) = pieces {
             segments.extend(std::iter::once(first).chain(rest).map(|p| p.segment));
         }
         for segment in segments {
-            if Some(segment.index) != used
+            if Some(segment.segment_index) != current_index
                 && let Some(segment) = Arc::into_inner(segment)
             {
                 self.stash.push(segment);
             }
         }
-        with_committed_end(Err(error), self.end)
+        with_committed_end(Err(error), self.end_position)
     }
 
     /// Puts segment `index` in its place: one prepared by the preallocator, or made now.
     #[cold]
-    fn roll(&mut self, index: u64, first_ordinal: u64) -> Result<Arc<MappedSegment>> {
+    fn place_segment(&mut self, index: u64, first_ordinal: u64) -> Result<Arc<MappedSegment>> {
         self.stay_newest()?;
         self.await_window(index)?;
         // A small segment is made sooner than a thread is woken.
         let large = self.meta.segment_bytes >= 1 << 20;
         loop {
             // Before the channel: what the preallocator hands over in between is in it then.
-            let making = large && self.core.making.load(Ordering::Relaxed) == index;
+            let making = large && self.shared_state.making.load(Ordering::Relaxed) == index;
             while let Ok(segment) = self.preallocator.prepared.try_recv() {
                 self.take_prepared(segment, index)?;
             }
-            if !making || self.stash.iter().any(|s| s.index == index) {
+            if !making || self.stash.iter().any(|s| s.segment_index == index) {
                 break;
             }
             // Twice the same work at once takes longer than waiting for it.
-            self.preallocator.wake();
+            self.preallocator.wake_thread();
             match self.preallocator.prepared.recv_timeout(KEEPER_WAIT) {
                 Ok(segment) => self.take_prepared(segment, index)?,
                 Err(_) => break,
             }
         }
         let header = SegmentHeader { meta: self.meta, index, first_ordinal };
-        let mut segment = match self.stash.iter().position(|s| s.index == index) {
+        let mut segment = match self.stash.iter().position(|s| s.segment_index == index) {
             Some(i) => self.stash.swap_remove(i),
             None => {
-                let path = self.making.join(format!("making-{index:016x}"));
+                let path = self.making_dir.join(format!("making-{index:016x}"));
                 MappedSegment::create(&path, &header, self.options.segment_allocation())?
             }
         };
@@ -534,7 +540,7 @@ impl Writer {
             segment.path = path;
         }
         if large {
-            self.preallocator.wake();
+            self.preallocator.wake_thread();
         }
         Ok(Arc::new(segment))
     }
@@ -545,15 +551,15 @@ impl Writer {
         let checked = check_newest(&self.paths, self.meta.id, self.lineage.epoch);
         checked.inspect_err(|e| {
             if let Some(e) = e.clone_fenced() {
-                self.core.raise(e, true);
+                self.shared_state.raise(e, true);
                 // It would continue to say where this writer's tape ends, and remove nothing it made.
-                self.core.stop_preallocator.store(true, Ordering::Relaxed);
+                self.shared_state.stop_preallocator.store(true, Ordering::Relaxed);
             }
         })
     }
 
     fn take_prepared(&mut self, segment: MappedSegment, wanted: u64) -> Result<()> {
-        if segment.index < wanted {
+        if segment.segment_index < wanted {
             return remove(&segment.path);
         }
         self.stash.push(segment);
@@ -567,13 +573,13 @@ impl Writer {
         }
         let needed = Position(index.saturating_sub(half_window(&self.options)) * self.meta.segment_bytes);
         // A claim larger than the window: the recorder cannot come further than the last position before it.
-        let needed = needed.min(self.end);
+        let needed = needed.min(self.end_position);
         let mut since = None;
         while self.recorded() < needed {
-            self.core.check(self.end)?;
+            self.shared_state.check_helpers(self.end_position)?;
             if since.get_or_insert_with(Instant::now).elapsed() >= self.options.recorder_wait {
-                let wanted = Position(index * self.meta.segment_bytes);
-                return Err(Error::RecorderBehind { recorded: self.recorded(), wanted });
+                let segment_start = Position(index * self.meta.segment_bytes);
+                return Err(Error::RecorderBehind { recorded: self.recorded(), wanted: segment_start });
             }
             std::thread::park_timeout(Duration::from_micros(50));
         }
@@ -582,11 +588,11 @@ impl Writer {
 
     fn set_current(&mut self, segment: Arc<MappedSegment>) {
         self.short_end = Position(0);
-        *self.core.current.lock() = Some(segment.clone());
-        if let Some(full) = self.current.replace(segment)
+        *self.shared_state.current.lock() = Some(segment.clone());
+        if let Some(full) = self.current_segment.replace(segment)
             && full.is_in_memory()
         {
-            self.core.released_mappings.keep(full);
+            self.shared_state.released_mappings.keep_mapping(full);
         }
     }
 }

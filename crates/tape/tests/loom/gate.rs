@@ -48,7 +48,7 @@ fn passing<const FLAW: u8>() {
     let reader = {
         let page = page.clone();
         thread::spawn(move || {
-            let came = gate::attach::<FLAW>(&*page, Position(64));
+            let came = gate::attach_reader::<FLAW>(&*page, Position(64));
             // SAFETY: loom objects if the writer has it now.
             page.dealt_with.with_mut(|n| unsafe { *n += 1 });
             gate::advance::<FLAW>(&*page, Position(128));
@@ -58,7 +58,7 @@ fn passing<const FLAW: u8>() {
     for _ in 0..2 {
         let (came, position) = gate::reader_state(&*page);
         assert!(came == 0 || (came == 1 && position >= Position(64)), "a position of before the reader came");
-        if came == 1 && Position(128 + 64) <= gate::limit(position, Position(128), 64, 64) {
+        if came == 1 && Position(128 + 64) <= gate::writer_limit(position, Position(128), 64, 64) {
             // SAFETY: loom objects if the reader has it now.
             page.dealt_with.with_mut(|n| assert_eq!(unsafe { *n }, 1));
             break;
@@ -90,11 +90,14 @@ fn dropping<const FLAW: u8>() {
     for _ in 0..2 {
         let seen = gate::dropped(&*page);
         assert!(seen.bytes >= 64 * seen.count, "fewer bytes than were counted: {seen:?}");
-        assert!(seen.count == 0 || seen.first.0 == 128 && seen.last.0 >= 64 + 64 * seen.count, "{seen:?}");
+        assert!(
+            seen.count == 0 || seen.first_position.0 == 128 && seen.last_position.0 >= 64 + 64 * seen.count,
+            "{seen:?}"
+        );
     }
     writer.join().unwrap();
     let seen = gate::dropped(&*page);
-    assert_eq!((seen.count, seen.bytes, seen.first.0, seen.last.0), (2, 128, 128, 192));
+    assert_eq!((seen.count, seen.bytes, seen.first_position.0, seen.last_position.0), (2, 128, 128, 192));
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn publish<const FLAW: u8>(memory: &Lines, at: u64, numbers: &[u64]) {
 fn follow<const FLAW: u8>(memory: &Lines, from: u64, want: &[u64]) -> u64 {
     let mut at = from * LINE as u64;
     while at < memory.size() {
-        match lines::look::<FLAW>(memory, BASE, memory.size(), at) {
+        match lines::header_state::<FLAW>(memory, BASE, memory.size(), at) {
             HeaderWordState::Frame(header) => {
                 assert!(header.is_at(BASE.plus(at)));
                 assert_eq!(memory.payload(at), want[at as usize / LINE], "a frame is not as it was written");
@@ -196,7 +196,7 @@ fn recorded<const FLAW: u8>() {
                     let header = FrameHeader::read(&bytes[at..]).with_stamp(BASE.plus(at as u64));
                     header.write(&mut bytes[at..]);
                     if line > 0 {
-                        lines::stamp(&*disk, BASE, at as u64, header);
+                        lines::stamp_header(&*disk, BASE, at as u64, header);
                     }
                 }
                 // SAFETY: the range lies in the lines, and only the recorder writes to the copy.

@@ -107,11 +107,12 @@ pub fn run(args: ConsolidateArgs) -> output::Result {
         reference_strict: args.reference_strict,
         rules: ChangedSourcePolicy { new_source: args.new_source, allows_same_content: args.again },
     };
-    let LoadedInputs { feeds, rules: feed_rules } = arguments.read(&mut |text| note!("unitape: {text}"))?;
+    let LoadedInputs { feeds, rules: feed_rules } =
+        arguments.read_inputs(&mut |text| note!("unitape: {text}"))?;
     let stop = output::stop_flag()?;
     let options = ConsolidateOptions {
         feeds,
-        lead: lead(args.clock_lead.as_deref())?,
+        lead: lead_limits(args.clock_lead.as_deref())?,
         workers: args.workers.map_or_else(cores, usize::from),
         block_bytes: args.block_bytes as usize,
         tape: unitape_tape::WriterOptions { segment_bytes: args.segment_bytes, ..Default::default() },
@@ -121,9 +122,9 @@ pub fn run(args: ConsolidateArgs) -> output::Result {
         ..ConsolidateOptions::default()
     };
     output::print_hot_notice(&args.tape);
-    let started = Instant::now();
+    let started_at = Instant::now();
     let outcome = run_with_progress(&args.tape, options).map_err(usage_or_error)?;
-    let elapsed_s = started.elapsed().as_secs_f64();
+    let elapsed_s = started_at.elapsed().as_secs_f64();
     outcome.notes.iter().for_each(|text| note!("unitape: {text}"));
     if args.json {
         let mut account = serde_json::to_value(&outcome.summary)?;
@@ -138,7 +139,7 @@ pub fn run(args: ConsolidateArgs) -> output::Result {
     Ok(if outcome.summary.is_flawed() { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
 
-fn lead(text: Option<&str>) -> Result<ClockLeadLimits, CommandFailure> {
+fn lead_limits(text: Option<&str>) -> Result<ClockLeadLimits, CommandFailure> {
     let Some(text) = text else { return Ok(ClockLeadLimits::default()) };
     let WaitLimit(lead) = WaitLimit::try_from(text.to_owned())
         .map_err(|e| CommandFailure::Usage(format!("--clock-lead: {e}")))?;

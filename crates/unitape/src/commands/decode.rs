@@ -234,21 +234,21 @@ struct FixedArgs {
 /// Runs the command.
 pub fn run(args: DecodeArgs) -> output::Result {
     match args.format {
-        FormatArgs::Fast(args) => fast(&args),
-        FormatArgs::Fix(args) => fix(&args),
-        FormatArgs::Fixed(args) => fixed(&args),
-        FormatArgs::Csv(args) => csv(&args),
-        FormatArgs::Swift(args) => swift(&args),
-        FormatArgs::Itch(args) => itch(&args),
-        FormatArgs::Iex(args) => iex(&args),
-        FormatArgs::Iso20022(args) => iso(&args),
-        FormatArgs::Jsonl(args) => text(&args, jsonl::JsonlDecoder::default),
-        FormatArgs::Mail(args) => text(&args, mail::MailDecoder::default),
-        FormatArgs::Newsxml(args) => text(&args, xml::XmlDecoder::default),
+        FormatArgs::Fast(args) => decode_fast(&args),
+        FormatArgs::Fix(args) => decode_fix(&args),
+        FormatArgs::Fixed(args) => decode_fixed(&args),
+        FormatArgs::Csv(args) => decode_csv(&args),
+        FormatArgs::Swift(args) => decode_swift(&args),
+        FormatArgs::Itch(args) => decode_itch(&args),
+        FormatArgs::Iex(args) => decode_iex(&args),
+        FormatArgs::Iso20022(args) => decode_iso(&args),
+        FormatArgs::Jsonl(args) => decode_text(&args, jsonl::JsonlDecoder::default),
+        FormatArgs::Mail(args) => decode_text(&args, mail::MailDecoder::default),
+        FormatArgs::Newsxml(args) => decode_text(&args, xml::XmlDecoder::default),
     }
 }
 
-fn fast(args: &FastArgs) -> output::Result {
+fn decode_fast(args: &FastArgs) -> output::Result {
     let framing = match args.framing {
         FastFraming::Frames => fast::StreamFraming::Frames,
         FastFraming::Cme => fast::StreamFraming::Cme,
@@ -258,7 +258,7 @@ fn fast(args: &FastArgs) -> output::Result {
         FastFraming::Raw => fast::StreamFraming::Raw,
         FastFraming::HexLines => fast::StreamFraming::HexLines,
     };
-    let files = contents(&args.templates)?;
+    let files = read_contents(&args.templates)?;
     let sources: Vec<fast::TemplateFile<'_>> =
         files.iter().map(|(name, content)| fast::TemplateFile { name, content }).collect();
     let templates = fast::Templates::load(&sources)?;
@@ -285,22 +285,22 @@ fn fast(args: &FastArgs) -> output::Result {
         errors += summary.errors;
         Ok(())
     })?;
-    ended(args.json, &args.files, "messages", [messages, errors])
+    print_counts(args.json, &args.files, "messages", [messages, errors])
 }
 
 /// Explains why no single template has this name.
 fn no_template(name: &str, templates: &fast::Templates) -> String {
-    let all = || templates.list().iter().map(|template| template.name.local.as_str());
-    match all().any(|template_name| template_name == name) {
+    let template_names = || templates.list().iter().map(|template| template.name.local.as_str());
+    match template_names().any(|template_name| template_name == name) {
         true => format!("--template {name}: several templates have this name"),
         false => format!(
             "--template {name}: no template has this name; {}",
-            output::list_known_names(name, "templates", all())
+            output::list_known_names(name, "templates", template_names())
         ),
     }
 }
 
-fn fixed(args: &FixedArgs) -> output::Result {
+fn decode_fixed(args: &FixedArgs) -> output::Result {
     let (text, origin) =
         layout(&args.layout, FixedWidthLayout::built_in, FixedWidthLayout::all_built_in().collect())?;
     let layout = Arc::new(FixedWidthLayout::parse(&text, &origin)?);
@@ -311,10 +311,10 @@ fn fixed(args: &FixedArgs) -> output::Result {
         errors += summary.errors;
         Ok(())
     })?;
-    ended(args.json, &args.files, "records", [records, errors])
+    print_counts(args.json, &args.files, "records", [records, errors])
 }
 
-fn csv(args: &FixedArgs) -> output::Result {
+fn decode_csv(args: &FixedArgs) -> output::Result {
     let (text, origin) =
         layout(&args.layout, csv::CsvLayout::built_in, csv::CsvLayout::all_built_in().collect())?;
     let layout = Arc::new(csv::CsvLayout::parse(&text, &origin)?);
@@ -325,7 +325,7 @@ fn csv(args: &FixedArgs) -> output::Result {
         errors += summary.errors;
         Ok(())
     })?;
-    ended(args.json, &args.files, "rows", [rows, errors])
+    print_counts(args.json, &args.files, "rows", [rows, errors])
 }
 
 /// Reads the text and the origin of a layout file, or of the shipped layout with this name.
@@ -339,8 +339,9 @@ fn layout(
         Some(text) => text.to_owned(),
         None => toml::text_of(name).map_err(|e| {
             let suggestion = toml::suggest_word(&name.to_string_lossy(), names.iter().copied());
-            let names = names.join(", ");
-            let message = format!("neither a shipped layout ({names}) nor a readable file: {e}{suggestion}");
+            let kind_names = names.join(", ");
+            let message =
+                format!("neither a shipped layout ({kind_names}) nor a readable file: {e}{suggestion}");
             CommandFailure::Error(format!("--layout {}: {message}", name.display()))
         })?,
     };
@@ -367,7 +368,7 @@ fn each_file(
     Ok(())
 }
 
-fn fix(args: &FixArgs) -> output::Result {
+fn decode_fix(args: &FixArgs) -> output::Result {
     let sep = FieldSeparator::parse(&args.sep)
         .ok_or_else(|| CommandFailure::Usage(format!("--sep {}: SOH, |, ; or ^A", args.sep)))?;
     let dictionary = match &args.dictionary[..] {
@@ -391,10 +392,10 @@ fn fix(args: &FixArgs) -> output::Result {
         errors += summary.errors;
         Ok(())
     })?;
-    ended(args.json, &args.files, "messages", [messages, errors])
+    print_counts(args.json, &args.files, "messages", [messages, errors])
 }
 
-fn swift(args: &PlainArgs) -> output::Result {
+fn decode_swift(args: &PlainArgs) -> output::Result {
     let framer = swift_mt::SwiftFramer::default();
     let (mut messages, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
@@ -403,10 +404,10 @@ fn swift(args: &PlainArgs) -> output::Result {
         errors += summary.errors;
         Ok(())
     })?;
-    ended(args.json, &args.files, "messages", [messages, errors])
+    print_counts(args.json, &args.files, "messages", [messages, errors])
 }
 
-fn itch(args: &ItchArgs) -> output::Result {
+fn decode_itch(args: &ItchArgs) -> output::Result {
     let framer = itch::ItchFramer::new(match args.framing {
         ItchFraming::Length => itch::ItchTransport::Length,
         ItchFraming::Soup => itch::ItchTransport::Soup,
@@ -418,10 +419,10 @@ fn itch(args: &ItchArgs) -> output::Result {
         errors += summary.errors;
         Ok(())
     })?;
-    ended(args.json, &args.files, "messages", [messages, errors])
+    print_counts(args.json, &args.files, "messages", [messages, errors])
 }
 
-fn iex(args: &PlainArgs) -> output::Result {
+fn decode_iex(args: &PlainArgs) -> output::Result {
     let (mut messages, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
         let summary = iex::decode_json(input, label, out)?;
@@ -429,10 +430,10 @@ fn iex(args: &PlainArgs) -> output::Result {
         errors += summary.errors;
         Ok(())
     })?;
-    ended(args.json, &args.files, "messages", [messages, errors])
+    print_counts(args.json, &args.files, "messages", [messages, errors])
 }
 
-fn iso(args: &PlainArgs) -> output::Result {
+fn decode_iso(args: &PlainArgs) -> output::Result {
     let (mut messages, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
         let summary = iso20022::decode_json(input, label, iso20022::MESSAGE_BYTES_MAX, out)?;
@@ -440,10 +441,10 @@ fn iso(args: &PlainArgs) -> output::Result {
         errors += summary.errors;
         Ok(())
     })?;
-    ended(args.json, &args.files, "messages", [messages, errors])
+    print_counts(args.json, &args.files, "messages", [messages, errors])
 }
 
-fn text<D: text::TextMessageDecoder>(args: &PlainArgs, decoder: impl Fn() -> D) -> output::Result {
+fn decode_text<D: text::TextMessageDecoder>(args: &PlainArgs, decoder: impl Fn() -> D) -> output::Result {
     let (mut messages, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
         let summary = text::decode_json(input, label, &mut decoder(), out)?;
@@ -451,11 +452,11 @@ fn text<D: text::TextMessageDecoder>(args: &PlainArgs, decoder: impl Fn() -> D) 
         errors += summary.errors;
         Ok(())
     })?;
-    ended(args.json, &args.files, "messages", [messages, errors])
+    print_counts(args.json, &args.files, "messages", [messages, errors])
 }
 
 fn dictionary(paths: &[PathBuf]) -> Result<FixDictionary, CommandFailure> {
-    let files = contents(paths)?;
+    let files = read_contents(paths)?;
     let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])).collect();
     let dictionary = FixDictionary::parse(&files)?;
     for file in dictionary.files() {
@@ -468,7 +469,7 @@ fn dictionary(paths: &[PathBuf]) -> Result<FixDictionary, CommandFailure> {
 }
 
 /// Reads the files and returns their names and contents.
-fn contents(paths: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, CommandFailure> {
+fn read_contents(paths: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, CommandFailure> {
     let mut files = Vec::new();
     for path in paths {
         files.push((path.display().to_string(), read_bytes(path)?));
@@ -484,14 +485,14 @@ fn open(path: &Path) -> Result<Box<dyn Read>, CommandFailure> {
 }
 
 /// Says how many `things` there were and how many of them were bad. None at all is explained, also beside JSON.
-fn ended(json: bool, files: &[PathBuf], things: &str, [all, bad]: [u64; 2]) -> output::Result {
+fn print_counts(json: bool, files: &[PathBuf], things: &str, [all, bad]: [u64; 2]) -> output::Result {
     if all + bad == 0 {
         let name = |path: &PathBuf| match path.as_os_str() == "-" {
             true => "stdin".to_owned(),
             false => path.display().to_string(),
         };
-        let names: Vec<_> = files.iter().map(name).collect();
-        note!("unitape: nothing was decoded: there are no {things} in {}", names.join(", "));
+        let file_names: Vec<_> = files.iter().map(name).collect();
+        note!("unitape: nothing was decoded: there are no {things} in {}", file_names.join(", "));
     } else if !json {
         note!("{} {things}, {} bad", grouped(all), grouped(bad));
     }
@@ -501,26 +502,26 @@ fn ended(json: bool, files: &[PathBuf], things: &str, [all, bad]: [u64; 2]) -> o
 /// Takes JSON lines and writes them for eyes: number, offset, type, then `tag=value`.
 struct ReadableWriter<'w, W: Write> {
     out: &'w mut W,
-    line: Vec<u8>,
+    line_bytes: Vec<u8>,
 }
 
 impl<'w, W: Write> ReadableWriter<'w, W> {
     fn new(out: &'w mut W) -> Self {
-        Self { out, line: Vec::new() }
+        Self { out, line_bytes: Vec::new() }
     }
 
     fn flush_line(&mut self) -> std::io::Result<()> {
-        let value: serde_json::Value = serde_json::from_slice(&self.line)?;
-        self.line.clear();
-        self.line.extend_from_slice(escape_line(&readable(&value)).as_bytes());
-        self.line.push(b'\n');
-        self.out.write_all(&self.line)?;
-        self.line.clear();
+        let value: serde_json::Value = serde_json::from_slice(&self.line_bytes)?;
+        self.line_bytes.clear();
+        self.line_bytes.extend_from_slice(escape_line(&readable_text(&value)).as_bytes());
+        self.line_bytes.push(b'\n');
+        self.out.write_all(&self.line_bytes)?;
+        self.line_bytes.clear();
         Ok(())
     }
 }
 
-fn readable(value: &serde_json::Value) -> String {
+fn readable_text(value: &serde_json::Value) -> String {
     let text = |value: &serde_json::Value| match value {
         serde_json::Value::String(s) => s.clone(),
         other => other.to_string(),
@@ -553,7 +554,7 @@ fn readable(value: &serde_json::Value) -> String {
 impl<W: Write> Write for ReadableWriter<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         for part in bytes.split_inclusive(|b| *b == b'\n') {
-            self.line.extend_from_slice(part);
+            self.line_bytes.extend_from_slice(part);
             if part.ends_with(b"\n") {
                 self.flush_line()?;
             }

@@ -65,7 +65,7 @@ struct Question {
 
 /// Runs the command.
 pub fn run(args: &GetArgs) -> output::Result {
-    let mut questions = questions(args)?;
+    let mut questions = make_questions(args)?;
     let trust = match (&args.trust.fingerprint, &args.trust.ca) {
         (Some(fingerprint), _) => ServerTrust::in_fingerprint(*fingerprint),
         (None, Some(path)) => ServerTrust::in_authorities(path)?,
@@ -91,7 +91,7 @@ pub fn run(args: &GetArgs) -> output::Result {
     let (mut all, mut limit) = (PrintedScan::default(), args.select.limit().unwrap_or(u64::MAX));
     let mut printer = ScanPrinter::open(&args.print, args.select.kinds()?)?;
     for question in &mut questions {
-        let printed = ask(&mut client, question, &mut printer, limit)?;
+        let printed = ask_question(&mut client, question, &mut printer, limit)?;
         limit -= printed.events;
         all.events += printed.events;
         all.problems += printed.problems;
@@ -104,14 +104,14 @@ pub fn run(args: &GetArgs) -> output::Result {
 }
 
 /// Returns the questions: one, or one for each schema of an XML request whose rows are asked for.
-fn questions(args: &GetArgs) -> Result<Vec<Question>, CommandFailure> {
+fn make_questions(args: &GetArgs) -> Result<Vec<Question>, CommandFailure> {
     let Some(path) = &args.request else {
         let filter = args.select.filter()?;
         let output = ScanOutput::new(&args.print, &filter.schemas, &args.select.kinds()?)?;
         return Ok(vec![Question { dataset: args.address.dataset.clone(), filter, output }]);
     };
-    let failed = |e: std::io::Error| CommandFailure::from(e).with_subject(path.display());
-    let xml = std::fs::read(path).map_err(failed)?;
+    let file_failure = |e: std::io::Error| CommandFailure::from(e).with_subject(path.display());
+    let xml = std::fs::read(path).map_err(file_failure)?;
     let request = read_request(&xml, open_universe)
         .map_err(|e| CommandFailure::Usage(format!("{}: {e}", path.display())))?;
     let address_dataset = &args.address.dataset;
@@ -138,7 +138,7 @@ fn questions(args: &GetArgs) -> Result<Vec<Question>, CommandFailure> {
 }
 
 /// Asks one question, and prints the answer.
-fn ask(
+fn ask_question(
     client: &mut Client,
     question: &mut Question,
     printer: &mut ScanPrinter<'_>,

@@ -52,12 +52,12 @@ pub struct HandlerArgs {
 /// Counts what is wrong; books are looked at when all has been read.
 #[derive(Debug, Default)]
 struct HandlerProblems {
-    refused: u64,
-    first: Option<String>,
+    refused_count: u64,
+    first_refusal: Option<String>,
     /// Times there was no room for what waited.
     no_room: u64,
     /// Events of lines, the first few.
-    lines: Vec<String>,
+    line_events: Vec<String>,
     line_changes: u64,
 }
 
@@ -71,11 +71,11 @@ impl Listener for HandlerProblems {
 
     fn on_line(&mut self, context: &EventContext<'_>, state: LineState) {
         self.line_changes += 1;
-        if self.lines.len() < LINES_MAX {
+        if self.line_events.len() < LINES_MAX {
             let channel = &context.tables.channels[context.channel.index()].name;
             let [name, other_name] = if state.line == 0 { ["A", "B"] } else { ["B", "A"] };
             let silent = Duration::from_nanos(context.ts_recv.0.saturating_sub(state.since.0).max(0) as u64);
-            self.lines.push(match state.down {
+            self.line_events.push(match state.down {
                 true => format!("line {name} of {channel} is down: silent for {silent:?}, while line {other_name} brought packets"),
                 false => format!("line {name} of {channel} is back: it was silent for {silent:?}"),
             });
@@ -83,8 +83,8 @@ impl Listener for HandlerProblems {
     }
 
     fn on_refused(&mut self, context: &EventContext<'_>, refusal: &RefusedInput<'_>) {
-        self.refused += 1;
-        self.first.get_or_insert_with(|| {
+        self.refused_count += 1;
+        self.first_refusal.get_or_insert_with(|| {
             format!("the first at byte {}: {}: {}", context.position, refusal.code, refusal.detail)
         });
     }
@@ -113,8 +113,8 @@ pub fn run(args: &HandlerArgs) -> output::Result {
         let Some(book) = handler.book(instrument) else { continue };
         stale += u64::from(book.is_stale());
         match args.json {
-            true => line(&mut out, &handler, instrument, book, args.depth)?,
-            false => table(&mut out, &handler, instrument, book, args.depth)?,
+            true => write_line(&mut out, &handler, instrument, book, args.depth)?,
+            false => write_table(&mut out, &handler, instrument, book, args.depth)?,
         }
     }
     let stats = handler.core().stats();
@@ -129,14 +129,14 @@ pub fn run(args: &HandlerArgs) -> output::Result {
     // A gap of packets and the gaps of messages that it makes are one.
     let gaps: u64 = stats.channels.iter().map(|c| c.gaps).sum::<u64>() + stats.products.gaps_alone;
     let down = stats.channels.iter().flat_map(|c| &c.lines).filter(|line| line.down).count() as u64;
-    wrong.lines.iter().for_each(|line| note!("{line}"));
+    wrong.line_events.iter().for_each(|line| note!("{line}"));
     for (n, text) in [
         (stale, "books are stale at the end"),
         (gaps, "times something was missing on both lines"),
         (wrong.no_room, "times more levels waited for snapshots than there is room for"),
         (down, "lines are down at the end"),
-        (wrong.line_changes - wrong.lines.len() as u64, "more changes of lines"),
-        (wrong.refused, "packets or messages could not be used"),
+        (wrong.line_changes - wrong.line_events.len() as u64, "more changes of lines"),
+        (wrong.refused_count, "packets or messages could not be used"),
         (counts.unusable, "datagrams of which the capture has only a part"),
         (stats.unknown, "packets were sent to addresses of no channel"),
         (counts.dropped, "datagrams were dropped when the capture was made"),
@@ -146,10 +146,10 @@ pub fn run(args: &HandlerArgs) -> output::Result {
             note!("{} {text}", grouped(n));
         }
     }
-    if let Some(first) = &wrong.first {
-        note!("{first}");
+    if let Some(first_fault) = &wrong.first_refusal {
+        note!("{first_fault}");
     }
-    let flawed = stale + gaps + wrong.no_room + down + wrong.refused + losses > 0;
+    let flawed = stale + gaps + wrong.no_room + down + wrong.refused_count + losses > 0;
     Ok(if flawed { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
 
@@ -161,10 +161,10 @@ fn has_selection(args: &HandlerArgs, handler: &Handler) -> Result<bool, CommandF
     let tables = handler.tables();
     let stats = handler.core().stats();
     if stats.unknown > 0 && stats.channels.iter().all(|c| c.lines.iter().all(|line| line.packets == 0)) {
-        let sent = sent_to(&args.capture)?;
+        let destinations = sent_to(&args.capture)?;
         let message = "no packet was sent to an address of a channel of";
         return Err(CommandFailure::Data(format!(
-            "{}: {message} {}: {sent}",
+            "{}: {message} {}: {destinations}",
             args.capture.display(),
             args.config.display()
         )));
@@ -189,20 +189,20 @@ fn has_selection(args: &HandlerArgs, handler: &Handler) -> Result<bool, CommandF
 /// Lists the destinations of the packets of a capture.
 fn sent_to(capture: &Path) -> Result<String, CommandFailure> {
     let mut file = PacketFile::open(capture, None)?;
-    let mut sent = BTreeSet::new();
+    let mut destinations = BTreeSet::new();
     while let Some(packet) = file.next()? {
-        sent.insert(packet.to);
-        if sent.len() > 10 {
+        destinations.insert(packet.to);
+        if destinations.len() > 10 {
             break;
         }
     }
-    let more = if sent.len() > 10 { ", …" } else { "" };
-    let list: Vec<String> = sent.iter().take(10).map(ToString::to_string).collect();
-    Ok(format!("they were sent to {}{more}", list.join(", ")))
+    let ellipsis = if destinations.len() > 10 { ", …" } else { "" };
+    let list: Vec<String> = destinations.iter().take(10).map(ToString::to_string).collect();
+    Ok(format!("they were sent to {}{ellipsis}", list.join(", ")))
 }
 
 /// Writes a book as a line of JSON.
-fn line(
+fn write_line(
     out: &mut impl Write,
     handler: &Handler,
     instrument: InstrumentId,
@@ -233,7 +233,7 @@ fn line(
 }
 
 /// Writes a book as a table.
-fn table(
+fn write_table(
     out: &mut impl Write,
     handler: &Handler,
     instrument: InstrumentId,

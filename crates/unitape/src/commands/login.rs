@@ -86,14 +86,14 @@ impl PasswordArgs {
     pub fn read(&self, prompt: &str) -> Result<String, CommandFailure> {
         match &self.password_file {
             Some(path) => read_file(path),
-            None => ask(prompt),
+            None => ask_secret(prompt),
         }
     }
 
     /// Reads a new password; on the terminal twice.
     pub fn read_new(&self, user: &str) -> Result<String, CommandFailure> {
         let password = self.read(&format!("New password of {user}: "))?;
-        if self.password_file.is_none() && ask("The same again: ")? != password {
+        if self.password_file.is_none() && ask_secret("The same again: ")? != password {
             return Err(CommandFailure::Usage("the two passwords differ; nothing was changed".to_owned()));
         }
         Ok(password)
@@ -129,7 +129,7 @@ fn first_line(input: impl Read) -> io::Result<String> {
 }
 
 /// Asks on the terminal, without showing what is typed.
-fn ask(prompt: &str) -> Result<String, CommandFailure> {
+fn ask_secret(prompt: &str) -> Result<String, CommandFailure> {
     let Ok(mut terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else {
         let message = "there is no terminal to ask for the password: give --password-file FILE";
         return Err(CommandFailure::Usage(message.to_owned()));
@@ -143,7 +143,7 @@ fn ask(prompt: &str) -> Result<String, CommandFailure> {
     tcsetattr(&terminal, OptionalActions::Flush, &hidden)?;
     let mut line = Vec::new();
     let mut byte = [0];
-    let read = loop {
+    let read_result = loop {
         match terminal.read(&mut byte) {
             Ok(0) => break Ok(()),
             Ok(_) if matches!(byte[0], b'\n' | CTRL_C) => break Ok(()),
@@ -154,7 +154,7 @@ fn ask(prompt: &str) -> Result<String, CommandFailure> {
     };
     tcsetattr(&terminal, OptionalActions::Flush, &visible_mode)?;
     terminal.write_all(b"\n")?;
-    read?;
+    read_result?;
     if byte[0] == CTRL_C {
         return Err(CommandFailure::Error("stopped before a password was given".to_owned()));
     }

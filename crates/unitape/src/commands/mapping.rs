@@ -102,14 +102,14 @@ pub fn run(args: MappingArgs) -> output::Result {
             }
             Ok(CommandOutcome::Clean)
         }
-        MappingCommand::Show { name, layout } => show(&name, layout),
+        MappingCommand::Show { name, layout } => show_mapping(&name, layout),
     }
 }
 
-fn show(name: &str, layout: bool) -> output::Result {
+fn show_mapping(name: &str, layout: bool) -> output::Result {
     let Some(mapping) = Mapping::built_in(name) else {
-        let names = Mapping::all_built_in().map(|mapping| mapping.name.as_str());
-        return Err(output::refuse_name(name, "shipped mapping", "mappings", names));
+        let mapping_names = Mapping::all_built_in().map(|mapping| mapping.name.as_str());
+        return Err(output::refuse_name(name, "shipped mapping", "mappings", mapping_names));
     };
     // To begin one of your own with: as they are.
     let print = |text: &str| output::unbuffered().write_all(format!("{}\n", text.trim_end()).as_bytes());

@@ -124,7 +124,7 @@ pub fn run(args: QuarantineArgs) -> output::Result {
                 let mut value = serde_json::to_value(&entry)?;
                 value["raw"] = match std::str::from_utf8(&bytes) {
                     Ok(text) => text.into(),
-                    Err(_) => serde_json::json!({ "hex": hex(&bytes) }),
+                    Err(_) => serde_json::json!({ "hex": hex_text(&bytes) }),
                 };
                 writeln!(out, "{value}")?;
             } else {
@@ -167,6 +167,6 @@ pub fn run(args: QuarantineArgs) -> output::Result {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn hex_text(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

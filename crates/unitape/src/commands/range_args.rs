@@ -127,9 +127,9 @@ impl RangeArgs {
             parse_time(option, text, None).map(Some)
         };
         let since = parse(RangeEnd::First, &self.from, &self.since)?;
-        let until = parse(RangeEnd::Last, &self.to, &self.until)?;
+        let end_time = parse(RangeEnd::Last, &self.to, &self.until)?;
         // Equal bounds are a window without events.
-        if let (Some(since), Some(until)) = (since, until)
+        if let (Some(since), Some(until)) = (since, end_time)
             && since > until
         {
             let (since, until) = (address::utc(since.0), address::utc(until.0));
@@ -137,7 +137,7 @@ impl RangeArgs {
                 "--since {since} is after --until {until}: nothing can be between them"
             )));
         }
-        Ok((since, until))
+        Ok((since, end_time))
     }
 }
 

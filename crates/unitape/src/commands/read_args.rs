@@ -68,21 +68,21 @@ pub fn finish_with(
         };
         note!(
             "unitape: damage: {} at offset {}: {}; skipped positions {} to {}, {} bytes, {events}",
-            part.path.display(),
+            part.file_path.display(),
             part.offset,
             part.reason,
-            part.from,
-            part.to,
-            grouped(part.to.0 - part.from.0)
+            part.from_position,
+            part.to_position,
+            grouped(part.to_position.0 - part.from_position.0)
         );
     }
     if damaged.count > 0 {
-        let open = match damaged.uncounted {
+        let open_damage = match damaged.uncounted {
             0 => String::new(),
             n => format!(", and those of {} parts that nobody has counted", grouped(n)),
         };
         note!(
-            "unitape: skipped {} damaged parts: {} bytes, {} events{open}",
+            "unitape: skipped {} damaged parts: {} bytes, {} events{open_damage}",
             grouped(damaged.count),
             grouped(damaged.bytes),
             grouped(damaged.events)
@@ -94,8 +94,8 @@ pub fn finish_with(
     if names.nameless > 0 {
         note!("unitape: {} ids have no name, because their definitions are lost", grouped(names.nameless));
     }
-    if let Some((path, reason)) = &unverified.first {
-        let bytes = match unverified.from {
+    if let Some((path, reason)) = &unverified.first_file {
+        let bytes = match unverified.first_position {
             Some(from) => {
                 format!("{} bytes from position {from} on were not checked", grouped(unverified.bytes))
             }
@@ -114,7 +114,7 @@ pub fn fields(damaged: &DamagedParts, unverified: &UnverifiedBytes) -> serde_jso
         .iter()
         .map(|part| {
             serde_json::json!({
-                "file": part.path, "offset": part.offset, "what": part.reason, "from": part.from.0, "to": part.to.0,
+                "file": part.file_path, "offset": part.offset, "what": part.reason, "from": part.from_position.0, "to": part.to_position.0,
                 "events": part.events,
             })
         })
@@ -122,7 +122,7 @@ pub fn fields(damaged: &DamagedParts, unverified: &UnverifiedBytes) -> serde_jso
     serde_json::json!({
         "skipped": damaged.count, "skipped_bytes": damaged.bytes, "skipped_events": damaged.events,
         "skipped_uncounted": damaged.uncounted, "parts": parts,
-        "unverified_bytes": unverified.bytes, "unverified_from": unverified.from.map(|from| from.0),
-        "unverified": unverified.first.as_ref().map(|(path, reason)| format!("{}: {reason}", path.display())),
+        "unverified_bytes": unverified.bytes, "unverified_from": unverified.first_position.map(|from| from.0),
+        "unverified": unverified.first_file.as_ref().map(|(path, reason)| format!("{}: {reason}", path.display())),
     })
 }

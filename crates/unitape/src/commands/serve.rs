@@ -117,7 +117,7 @@ fn serve_stores(args: &ServeArgs, stop: &Arc<AtomicBool>) -> output::Result {
         certificate: args.cert.clone().zip(args.cert_key.clone()),
     };
     let (json, port_file) = (args.json, args.listen.port_file.clone());
-    let names: Vec<String> = options.stores.iter().map(|store| store.name.clone()).collect();
+    let store_names: Vec<String> = options.stores.iter().map(|store| store.name.clone()).collect();
     let outcome = Announcement::new(stop);
     let announced = outcome.clone();
     serve_data(&options, stop, move |event| match event {
@@ -127,20 +127,20 @@ fn serve_stores(args: &ServeArgs, stop: &Arc<AtomicBool>) -> output::Result {
                 if json {
                     output::print_json(&serde_json::json!({
                         "server": format!("unitape://{private}"), "data": data.to_string(),
-                        "fingerprint": fingerprint.to_string(), "datasets": names,
+                        "fingerprint": fingerprint.to_string(), "datasets": store_names,
                     }))?;
                 } else {
-                    for name in &names {
+                    for name in &store_names {
                         say!("unitape://{private}/{name}");
                     }
                     say!("sealed blocks from {data}; certificate {fingerprint}; Ctrl-C ends it");
                 }
                 port_file.as_deref().map_or(Ok(()), |path| write_port(path, private.port()))
             };
-            announced.note(announce());
+            announced.note_result(announce());
         }
     })?;
-    outcome.result()
+    outcome.take_result()
 }
 
 /// Reads `[NAME=]DIR`, and the key of the store.
@@ -177,34 +177,34 @@ pub fn serve_desk(
                 Some(path) => write_port(path, address.port()),
                 None => Ok(()),
             });
-            announced.note(announcement);
+            announced.note_result(announcement);
         }
     })?;
-    outcome.result()
+    outcome.take_result()
 }
 
 /// Whether the address of a server could be announced. A server that nobody can find ends.
 #[derive(Clone, Debug)]
 struct Announcement {
-    stop: Arc<AtomicBool>,
+    stop_flag: Arc<AtomicBool>,
     failure: Arc<Mutex<Option<CommandFailure>>>,
 }
 
 impl Announcement {
     fn new(stop: &Arc<AtomicBool>) -> Self {
-        Self { stop: stop.clone(), failure: Arc::default() }
+        Self { stop_flag: stop.clone(), failure: Arc::default() }
     }
 
     /// Stops the server if the announcement failed.
-    fn note(&self, announced: Result<(), CommandFailure>) {
+    fn note_result(&self, announced: Result<(), CommandFailure>) {
         if let Err(failure) = announced {
             *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
-            self.stop.store(true, Ordering::Relaxed);
+            self.stop_flag.store(true, Ordering::Relaxed);
         }
     }
 
     /// Returns the outcome of a server that has ended.
-    fn result(&self) -> output::Result {
+    fn take_result(&self) -> output::Result {
         match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(failure) => Err(failure),
             None => Ok(CommandOutcome::Clean),

@@ -40,7 +40,7 @@ pub fn run(args: &StatusArgs) -> output::Result {
             status.reasons.iter().map(|r| json!({ "code": r.code, "what": r.what })).collect();
         output::print_json(&json!({ "ready": status.is_ready, "reasons": reasons, "figures": figures }))?;
     } else {
-        print(&status, &feeds)?;
+        print_status(&status, &feeds)?;
     }
     match (status.is_ready, missing) {
         (false, _) => Err(CommandFailure::Error(format!("{url}: the run is not ready"))),
@@ -49,7 +49,7 @@ pub fn run(args: &StatusArgs) -> output::Result {
     }
 }
 
-fn print(status: &RunStatus, feeds: &[&str]) -> Result<(), CommandFailure> {
+fn print_status(status: &RunStatus, feeds: &[&str]) -> Result<(), CommandFailure> {
     say!("{}", if status.is_ready { "ready" } else { "not ready" });
     for reason in &status.reasons {
         say!("  {}: {}", reason.code, escape_line(&reason.what));
@@ -102,8 +102,8 @@ fn print(status: &RunStatus, feeds: &[&str]) -> Result<(), CommandFailure> {
 
 /// Returns the address of the monitor: the one that was given, or that of a configuration.
 fn address(target: &str) -> Result<String, CommandFailure> {
-    if let Some(rest) = target.strip_prefix("http://") {
-        return match check_port(rest) {
+    if let Some(monitor_address) = target.strip_prefix("http://") {
+        return match check_port(monitor_address) {
             Ok(()) => Ok(target.to_owned()),
             Err(reason) => Err(CommandFailure::Usage(format!("{target}: {reason}"))),
         };

@@ -97,7 +97,7 @@ pub fn run(args: StoreArgs) -> output::Result {
         StoreCommand::Seal(args) => run_seal(&args),
         StoreCommand::Scan(args) => scan::run(&args),
         StoreCommand::Verify(args) => verify::run(&args),
-        StoreCommand::Info { dir, key, json } => info(&dir, &key, json),
+        StoreCommand::Info { dir, key, json } => print_info(&dir, &key, json),
     }
 }
 
@@ -157,11 +157,11 @@ fn print_sealed(args: &SealArgs, sealed: &SealReport) -> Result<(), CommandFailu
     Ok(())
 }
 
-fn info(dir: &Path, key: &KeyArgs, json: bool) -> output::Result {
+fn print_info(dir: &Path, key: &KeyArgs, json: bool) -> output::Result {
     let store = Store::open(dir, &key.of_store(dir)?)?;
     let info = store.info();
     let problems: Vec<String> = store.missing_files().iter().map(Error::to_string).collect();
-    let all = info.all();
+    let totals = info.all();
     if json {
         let amount = |a: &StoredTotals| {
             serde_json::json!({
@@ -195,8 +195,8 @@ fn info(dir: &Path, key: &KeyArgs, json: bool) -> output::Result {
             .collect();
         output::print_json(&serde_json::json!({
             "format": unitape_store::FORMAT_VERSION, "generation": info.generation,
-            "public_key": info.public_key.to_string(), "rows": all.rows,
-            "blocks": all.blocks, "bytes": all.bytes, "bytes_per_row": per_row(&all),
+            "public_key": info.public_key.to_string(), "rows": totals.rows,
+            "blocks": totals.blocks, "bytes": totals.bytes, "bytes_per_row": per_row(&totals),
             "dictionary_bytes": info.dictionary_bytes, "names": names, "tapes": tapes, "days": days,
             "missing": info.missing.iter().map(part_json).collect::<Vec<_>>(),
             "accepted_unverified": info.unverified.iter().map(part_json).collect::<Vec<_>>(),
@@ -233,7 +233,7 @@ fn info(dir: &Path, key: &KeyArgs, json: bool) -> output::Result {
             }
         }
         say_lines(&mut output::unbuffered(), &table)?;
-        say!("{} events, {} in all", grouped(all.rows), bytes(all.bytes + info.dictionary_bytes));
+        say!("{} events, {} in all", grouped(totals.rows), bytes(totals.bytes + info.dictionary_bytes));
         problems.iter().for_each(|p| note!("unitape: {p}"));
     }
     Ok(if problems.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Flawed })

@@ -155,24 +155,24 @@ struct CatArgs {
 /// Runs the command.
 pub fn run(args: TapeArgs) -> output::Result {
     match args.command {
-        TapeCommand::Cat(args) => cat(&args),
-        TapeCommand::Info { dir, json, read } => info(&dir, json, read),
+        TapeCommand::Cat(args) => cat_tape(&args),
+        TapeCommand::Info { dir, json, read } => print_info(&dir, json, read),
         TapeCommand::Verify { dir, json } => verify::verify(&dir, json),
         TapeCommand::Repair(args) => repair::repair(&args),
         TapeCommand::Retain(args) => keep::retain(&args),
         TapeCommand::Hot(args) => hot::run(&args),
-        TapeCommand::Replay { dir, speed, json, read } => replay(&dir, speed, json, read),
+        TapeCommand::Replay { dir, speed, json, read } => replay_tape(&dir, speed, json, read),
         TapeCommand::Record { dir } => {
             let stop = output::stop_flag()?;
             output::print_hot_notice(&dir);
-            let sync = unitape_tape::WriterOptions::default().sync;
+            let sync = unitape_tape::WriterOptions::default().sync_policy;
             unitape_tape::record(&dir, sync, removal(), &stop)?;
             Ok(CommandOutcome::Clean)
         }
     }
 }
 
-fn cat(args: &CatArgs) -> output::Result {
+fn cat_tape(args: &CatArgs) -> output::Result {
     let selection = filter::selection(args)?;
     rows::check_terminal(args)?;
     let stop = output::stop_flag()?;
@@ -186,7 +186,7 @@ fn cat(args: &CatArgs) -> output::Result {
             args,
             cursor,
             &stop,
-            EventLines { json: args.output.json, full: args.full, line: Vec::new(), out },
+            EventLines { json: args.output.json, full: args.full, line_bytes: Vec::new(), destination: out },
         ),
     }
 }
@@ -251,45 +251,50 @@ fn cat_into(
 struct EventLines {
     json: bool,
     full: bool,
-    line: Vec<u8>,
-    out: Destination,
+    line_bytes: Vec<u8>,
+    destination: Destination,
 }
 
 impl CatOutput for EventLines {
     fn add(&mut self, address: EventAddress, selected: Selected<'_>) {
-        self.line.clear();
+        self.line_bytes.clear();
         match selected {
             Selected::Event(event, names) => {
                 let detail = match self.full {
                     true => EventLineDetail::FullAt(address.position),
                     false => EventLineDetail::Plain,
                 };
-                write_event(&mut self.line, &event, address.seq, names.dictionary(), names, detail);
+                write_event(&mut self.line_bytes, &event, address.seq, names.dictionary(), names, detail);
             }
             Selected::Message(message) => {
-                write_message(&mut self.line, &message, address.seq, self.full.then_some(address.position));
+                write_message(
+                    &mut self.line_bytes,
+                    &message,
+                    address.seq,
+                    self.full.then_some(address.position),
+                );
             }
         }
     }
 
     fn write(&mut self) -> Result<(), CommandFailure> {
         if !self.json {
-            self.line = readable(&self.line);
+            self.line_bytes = readable(&self.line_bytes);
         }
-        self.line.push(b'\n');
-        Ok(self.out.write_all(&self.line)?)
+        self.line_bytes.push(b'\n');
+        Ok(self.destination.write_all(&self.line_bytes)?)
     }
 
     fn flush(&mut self) -> Result<(), CommandFailure> {
-        Ok(self.out.flush()?)
+        Ok(self.destination.flush()?)
     }
 
     fn rewound(&mut self, from: Position, to: Position) -> Result<(), CommandFailure> {
-        print_rewind(self.json, from, to, &mut self.out)
+        print_rewind(self.json, from, to, &mut self.destination)
     }
 
     fn finish(self) -> Result<bool, CommandFailure> {
-        self.out.finish()?;
+        self.destination.finish()?;
         Ok(true)
     }
 }
@@ -352,7 +357,7 @@ fn is_timeless(kind: &str) -> bool {
     EventKind::reserved_from_name(kind).is_some()
 }
 
-fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
+fn print_info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
     let info = unitape_tape::info_with(dir, read.options())?;
     let notice = unitape_tape::hot_notice(dir)?;
     let outcome = match notice.as_ref().is_some_and(unitape_tape::HotNotice::may_miss_part) {
@@ -379,21 +384,26 @@ fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
             .collect();
         output::print_json(&serde_json::json!({
             "tape": info.id.to_string(), "format": info.format, "segment_bytes": info.segment_bytes,
-            "segments": info.segments, "first": info.first.0, "end": info.end.0, "durable": info.durable.0,
+            "segments": info.segments, "first": info.oldest_position.0, "end": info.end_position.0, "durable": info.durable.0,
             "frames": info.frames, "events": info.ordinals, "disk_bytes": info.disk_bytes,
             "retained": { "frames": info.frames, "events": info.ordinals - info.first_ordinal },
             "ever": { "events": info.ordinals },
-            "writer": info.writer, "backing": if info.hot.is_some() { "hot" } else { "file" },
-            "hot": info.hot, "hot_notice": notice.map(|notice| notice.to_string()),
+            "writer": info.writer, "backing": if info.hot_dir.is_some() { "hot" } else { "file" },
+            "hot": info.hot_dir, "hot_notice": notice.map(|notice| notice.to_string()),
             "kept": keep::fields(&retention),
             "names": names, "sources": sources, "account": account.summary(),
-            "checks": read_args::fields(&info.damaged, &info.unverified),
+            "checks": read_args::fields(&info.damaged, &info.unverified_bytes),
         }))?;
-        return read_args::finish_with(&info.damaged, &info.unverified, account.names.lost_names(), outcome);
+        return read_args::finish_with(
+            &info.damaged,
+            &info.unverified_bytes,
+            account.names.lost_names(),
+            outcome,
+        );
     }
     say!("tape      {}, format {}", info.id, info.format);
     say!("segments  {} of {}, {} on disk", info.segments, bytes(info.segment_bytes), bytes(info.disk_bytes));
-    say!("positions {} to {}, durable to {}", info.first, info.end, info.durable);
+    say!("positions {} to {}, durable to {}", info.oldest_position, info.end_position, info.durable);
     let retained = info.ordinals - info.first_ordinal;
     say!("frames    {} retained, of them {} events", grouped(info.frames), grouped(retained));
     say!("events    {} ever", grouped(info.ordinals));
@@ -401,7 +411,7 @@ fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
         Some(pid) => say!("writer    process {pid}"),
         None => say!("writer    none"),
     }
-    if let Some(hot) = &info.hot {
+    if let Some(hot) = &info.hot_dir {
         say!("hot       {}", hot.display());
     }
     if let Some(notice) = &notice {
@@ -415,10 +425,10 @@ fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
         let state = if s.end { "complete".to_owned() } else { format!("through byte {}", s.through) };
         say!("source    {}/{}: {} messages, {state}", s.feed, s.file, grouped(s.tally.messages));
     }
-    read_args::finish_with(&info.damaged, &info.unverified, account.names.lost_names(), outcome)
+    read_args::finish_with(&info.damaged, &info.unverified_bytes, account.names.lost_names(), outcome)
 }
 
-fn replay(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result {
+fn replay_tape(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result {
     if !speed.is_finite() || speed < 0.0 {
         return Err(CommandFailure::Usage("--speed is 0 or more".to_owned()));
     }
@@ -427,7 +437,7 @@ fn replay(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result 
     let (mut reader, mut names) = read.open(dir)?;
     let mut out = output::stdout();
     let mut line = Vec::new();
-    let started = Instant::now();
+    let started_at = Instant::now();
     let (mut events, mut read_bytes, mut first_ts) = (0u64, 0u64, None);
     while let Some((ordinal, frame)) = reader.next_counted()? {
         let seq = ordinal + 1;
@@ -446,14 +456,14 @@ fn replay(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result 
         if speed > 0.0 {
             let ts = event.ts_event().0;
             let due = (ts - *first_ts.get_or_insert(ts)).max(0) as f64 / speed / 1e9;
-            while started.elapsed().as_secs_f64() < due {
+            while started_at.elapsed().as_secs_f64() < due {
                 if stop.load(Ordering::Relaxed) {
                     out.flush()?;
                     return read_args::finish(&reader, names.lost_names(), CommandOutcome::Clean);
                 }
-                let left = due - started.elapsed().as_secs_f64();
+                let seconds_left = due - started_at.elapsed().as_secs_f64();
                 out.flush()?;
-                std::thread::sleep(Duration::from_secs_f64(left.clamp(0.0, 0.05)));
+                std::thread::sleep(Duration::from_secs_f64(seconds_left.clamp(0.0, 0.05)));
             }
         }
         if json {
@@ -464,7 +474,7 @@ fn replay(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result 
         }
     }
     out.flush()?;
-    let s = started.elapsed().as_secs_f64();
+    let s = started_at.elapsed().as_secs_f64();
     let rate = (events as f64 / s) as u64;
     let summary =
         format!("{} events, {} in {s:.3} s: {} events/s", grouped(events), bytes(read_bytes), grouped(rate));

@@ -78,11 +78,11 @@ pub fn run(args: UserArgs) -> output::Result {
             let path = users.path(None)?;
             let person = person.unwrap_or_else(|| name.clone());
             let account = Account { name, person, role, parties: party, is_disabled: false };
-            let cost = UserFile::add(&path, &account, &password.read_new(&account.name)?)?;
+            let cost = UserFile::add_account(&path, &account, &password.read_new(&account.name)?)?;
             print_weak(cost);
             say!("{}: added {}, {role}", path.display(), account.name);
         }
-        UserCommand::List { json, users } => list(&UserFile::load(&users.path(None)?)?, json)?,
+        UserCommand::List { json, users } => list_users(&UserFile::load(&users.path(None)?)?, json)?,
         UserCommand::Password { name, password, users } => {
             let path = users.path(None)?;
             // An unknown account is found before anybody types a password.
@@ -94,14 +94,14 @@ pub fn run(args: UserArgs) -> output::Result {
         }
         UserCommand::Disable { name, users } => {
             let path = users.path(None)?;
-            UserFile::disable(&path, &name)?;
+            UserFile::disable_account(&path, &name)?;
             say!("{}: {name} is disabled", path.display());
         }
     }
     Ok(CommandOutcome::Clean)
 }
 
-fn list(users: &UserFile, json: bool) -> Result<(), CommandFailure> {
+fn list_users(users: &UserFile, json: bool) -> Result<(), CommandFailure> {
     for Account { name, person, role, parties, is_disabled } in users.accounts() {
         if json {
             output::print_json(&json!({

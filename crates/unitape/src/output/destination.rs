@@ -36,7 +36,7 @@ impl Destination {
         match self {
             Self::Stdout(mut out) => Ok(out.flush()?),
             Self::File(file) => {
-                let path = file.path.clone();
+                let path = file.final_path.clone();
                 file.finish().map_err(|e| file_failure(&path, e))
             }
         }
@@ -48,7 +48,7 @@ impl Write for Destination {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(out) => out.write(bytes),
-            Self::File(file) => file.named(|out| out.write(bytes)),
+            Self::File(file) => file.with_file_name(|out| out.write(bytes)),
         }
     }
 
@@ -56,14 +56,14 @@ impl Write for Destination {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Stdout(out) => out.write_all(bytes),
-            Self::File(file) => file.named(|out| out.write_all(bytes)),
+            Self::File(file) => file.with_file_name(|out| out.write_all(bytes)),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Stdout(out) => out.flush(),
-            Self::File(file) => file.named(Write::flush),
+            Self::File(file) => file.with_file_name(Write::flush),
         }
     }
 }
@@ -87,7 +87,7 @@ pub fn write_private_file(path: &Path, bytes: &[u8]) -> Result<(), CommandFailur
 fn write_file_with(path: &Path, mode: u32, bytes: &[u8]) -> Result<(), CommandFailure> {
     let write = || {
         let mut file = OutputFile::create(path, mode)?;
-        file.out.write_all(bytes)?;
+        file.writer.write_all(bytes)?;
         file.finish()
     };
     write().map_err(|e| file_failure(path, e))
@@ -98,10 +98,10 @@ fn write_file_with(path: &Path, mode: u32, bytes: &[u8]) -> Result<(), CommandFa
 /// A device, a pipe and anything else that is no regular file is written in place.
 #[derive(Debug)]
 pub struct OutputFile {
-    path: PathBuf,
+    final_path: PathBuf,
     /// The file under its name of the meantime.
-    part: Option<PathBuf>,
-    out: BufWriter<File>,
+    part_path: Option<PathBuf>,
+    writer: BufWriter<File>,
 }
 
 impl OutputFile {
@@ -112,37 +112,40 @@ impl OutputFile {
             && !metadata.is_file()
         {
             let out = BufWriter::new(OpenOptions::new().write(true).open(&path)?);
-            return Ok(Self { path, part: None, out });
+            return Ok(Self { final_path: path, part_path: None, writer: out });
         }
         let mut name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_owned();
         name.push(format!(".{}.part", std::process::id()));
         let part = path.with_file_name(name);
         let out = BufWriter::with_capacity(BUFFER_BYTES, open_part(&part, mode)?);
-        Ok(Self { path, part: Some(part), out })
+        Ok(Self { final_path: path, part_path: Some(part), writer: out })
     }
 
     fn finish(mut self) -> io::Result<()> {
-        self.out.flush()?;
-        if let Some(part) = &self.part {
+        self.writer.flush()?;
+        if let Some(part) = &self.part_path {
             // The name must not survive a power loss that the content does not.
-            self.out.get_ref().sync_all()?;
-            fs::rename(part, &self.path)?;
-            self.part = None;
+            self.writer.get_ref().sync_all()?;
+            fs::rename(part, &self.final_path)?;
+            self.part_path = None;
         }
         Ok(())
     }
 
     /// Does something with the file, and names it in the error.
     #[inline]
-    fn named<T>(&mut self, action: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
-        let path = &self.path;
-        action(&mut self.out).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
+    fn with_file_name<T>(
+        &mut self,
+        action: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let path = &self.final_path;
+        action(&mut self.writer).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
     }
 }
 
 impl Drop for OutputFile {
     fn drop(&mut self) {
-        if let Some(part) = &self.part {
+        if let Some(part) = &self.part_path {
             _ = fs::remove_file(part);
         }
     }

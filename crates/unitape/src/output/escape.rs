@@ -11,24 +11,24 @@ use unitape_run::users::is_invisible;
 
 /// Escapes `text` for a part of one line. Line feeds are escaped too.
 pub fn escape_line(text: &str) -> Cow<'_, str> {
-    escaped(text, false)
+    escape_text(text, false)
 }
 
 /// Escapes `text` of several lines that unitape wrote, such as a table.
 pub fn escape_lines(text: &str) -> Cow<'_, str> {
-    escaped(text, true)
+    escape_text(text, true)
 }
 
-fn escaped(text: &str, lines: bool) -> Cow<'_, str> {
+fn escape_text(text: &str, lines: bool) -> Cow<'_, str> {
     let harmless = |b: u8| (0x20..0x7f).contains(&b) || (lines && b == b'\n');
-    let Some(first) = text.bytes().position(|b| !harmless(b)) else { return Cow::Borrowed(text) };
+    let Some(first_harmful) = text.bytes().position(|b| !harmless(b)) else { return Cow::Borrowed(text) };
     // Bytes before it are ASCII, so a character begins there.
-    if !text[first..].chars().any(|c| is_control(c, lines)) {
+    if !text[first_harmful..].chars().any(|c| is_control(c, lines)) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
-    out.push_str(&text[..first]);
-    for c in text[first..].chars() {
+    out.push_str(&text[..first_harmful]);
+    for c in text[first_harmful..].chars() {
         match c {
             _ if !is_control(c, lines) => out.push(c),
             '\n' => out.push_str("\\n"),

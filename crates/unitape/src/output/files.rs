@@ -16,14 +16,14 @@ pub fn file_failure(path: &Path, error: Error) -> CommandFailure {
 /// # Errors
 /// Fails if the path does not exist, is not a file or is not readable.
 pub fn open_file(path: &Path) -> Result<File, CommandFailure> {
-    let open = || {
+    let open_file = || {
         let file = File::open(path)?;
         match file.metadata()?.is_dir() {
             true => Err(Error::new(ErrorKind::IsADirectory, "is a directory; a file is needed")),
             false => Ok(file),
         }
     };
-    open().map_err(|e| file_failure(path, e))
+    open_file().map_err(|e| file_failure(path, e))
 }
 
 /// Reads the whole content of a file: templates, a dictionary, a configuration.

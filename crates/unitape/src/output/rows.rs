@@ -74,9 +74,11 @@ impl RowLines {
                 line.push('\n');
             }
             RowFormat::Table => {
-                let start = line.len();
-                self.columns.iter().for_each(|column| put_cell(line, start, column, &cell(value(column))));
-                end_table_line(line, start);
+                let line_start = line.len();
+                self.columns
+                    .iter()
+                    .for_each(|column| put_cell(line, line_start, column, &cell_text(value(column))));
+                end_table_line(line, line_start);
             }
         }
     }
@@ -86,14 +88,14 @@ impl RowLines {
         match self.format {
             RowFormat::Json => {}
             RowFormat::Csv => {
-                let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
-                *line += &names.join(",");
+                let column_names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
+                *line += &column_names.join(",");
                 line.push('\n');
             }
             RowFormat::Table => {
-                let start = line.len();
-                self.columns.iter().for_each(|column| put_cell(line, start, column, column.name));
-                end_table_line(line, start);
+                let line_start = line.len();
+                self.columns.iter().for_each(|column| put_cell(line, line_start, column, column.name));
+                end_table_line(line, line_start);
             }
         }
     }
@@ -131,7 +133,7 @@ pub fn csv_text(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn cell(value: Option<ColumnValue<'_>>) -> Cow<'_, str> {
+fn cell_text(value: Option<ColumnValue<'_>>) -> Cow<'_, str> {
     match value {
         None => "-".into(),
         Some(ColumnValue::Time(ts)) => utc(ts.0).into(),

@@ -327,7 +327,7 @@ fn the_numbers_come_back_after_retention() {
         .collect();
     file(bench.dir.path(), "other", later);
     run_with(&bench, &[a1, other]);
-    let first = unitape_tape::tape_status(&bench.tape()).unwrap().first;
+    let first = unitape_tape::tape_status(&bench.tape()).unwrap().oldest_position;
     assert!(first.0 > 1 << 16, "nothing was removed: {first}");
     run_with(&bench, &[a12, other]);
     let mut got = orders(&bench.tape());

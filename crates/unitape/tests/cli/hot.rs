@@ -44,7 +44,7 @@ impl HotBench {
         let since = Instant::now();
         loop {
             let info = unitape_tape::info(&self.bench.tape()).unwrap();
-            if info.durable == info.end {
+            if info.durable == info.end_position {
                 return;
             }
             assert!(since.elapsed() < Duration::from_secs(60), "nothing becomes durable");

@@ -68,7 +68,7 @@ impl RunFolder {
     }
 
     fn oldest(&self) -> u64 {
-        tape_status(&self.tape()).map_or(0, |s| s.first.0)
+        tape_status(&self.tape()).map_or(0, |s| s.oldest_position.0)
     }
 
     /// Whether the run reported last that it read `bytes` of the growing file and all of the other one. A run that is

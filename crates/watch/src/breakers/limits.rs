@@ -44,18 +44,18 @@ pub struct Breaker {
     limits: Vec<LimitState>,
     scopes: ScopeTable,
     books: OrderBookkeeping,
-    trips: TripTable,
+    trip_table: TripTable,
     now: i64,
     events: u64,
     unpriced: u64,
 }
 
 struct LimitState {
-    rule: Limit,
-    windows: HashMap<WindowKey, Window>,
+    limit_rule: Limit,
+    window_by_key: HashMap<WindowKey, Window>,
     /// Windows after the last sweep.
-    swept: usize,
-    merged: u64,
+    swept_windows: usize,
+    merged_entries: u64,
 }
 
 /// The group that a window counts: alike orders, or all orders of a currency. Fields that do not matter are zero.
@@ -72,7 +72,7 @@ struct WindowKey {
 #[derive(Default)]
 struct Window {
     entries: VecDeque<(i64, i128)>,
-    sum: i128,
+    window_sum: i128,
     has_warned: bool,
 }
 
@@ -82,11 +82,11 @@ struct Request {
     position: Position,
     is_message: bool,
     /// A new order: instrument, side, price and quantity.
-    repeat: Option<(u32, u8, i64, (i64, i8))>,
+    repeat_key: Option<(u32, u8, i64, (i64, i8))>,
     value: RequestValue,
     ccy: u32,
     /// The executed quantity and the total quantity of each order.
-    filled: Vec<(QuantitySum, Decimal)>,
+    filled_orders: Vec<(QuantitySum, Decimal)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,13 +100,18 @@ impl Breaker {
     /// Begins at the start of a tape.
     pub fn new(rules: BreakerRules) -> Self {
         let BreakerRules { limits, tree } = rules;
-        let state = |rule| LimitState { rule, windows: HashMap::new(), swept: 0, merged: 0 };
+        let state = |rule| LimitState {
+            limit_rule: rule,
+            window_by_key: HashMap::new(),
+            swept_windows: 0,
+            merged_entries: 0,
+        };
         Self {
             names: DefinitionTable::default(),
             limits: limits.into_iter().map(state).collect(),
             scopes: ScopeTable::new(tree),
             books: OrderBookkeeping::new(),
-            trips: TripTable::default(),
+            trip_table: TripTable::default(),
             now: 0,
             events: 0,
             unpriced: 0,
@@ -136,9 +141,9 @@ impl Breaker {
         if event.header().flags() & flags::CLOCK_AHEAD == 0 {
             self.now = self.now.max(event.ts_event().0);
         }
-        for (scope, limit) in self.trips.expire(self.now) {
+        for (scope, limit) in self.trip_table.expire(self.now) {
             if let Some(limit) = limit {
-                self.limits[limit].forget(scope);
+                self.limits[limit].forget_scope(scope);
             }
         }
         if event.is_repeat() {
@@ -146,7 +151,7 @@ impl Breaker {
             return;
         }
         // An order counts at the price of before it: an execution is no price for the order that it fills.
-        if let Some(request) = self.request(event, position) {
+        if let Some(request) = self.request_of(event, position) {
             for limit in 0..self.limits.len() {
                 self.count(limit, &request, out);
             }
@@ -159,17 +164,17 @@ impl Breaker {
         let scope = self.scopes.number(control.scope.clone());
         match control.verb {
             ControlVerb::Trip(action) => {
-                let until = control.until;
-                let is_over = until.is_some_and(|until| until.0 <= self.now);
+                let control_end = control.until;
+                let is_over = control_end.is_some_and(|until| until.0 <= self.now);
                 let (id, dry_run) = (control.id.clone(), control.dry_run);
-                let trip = ActiveTrip { id, action, until, dry_run, limit: None };
-                if !is_over && self.trips.may_replace(scope, &trip) {
-                    self.trips.insert(scope, trip);
+                let trip = ActiveTrip { id, action, until: control_end, dry_run, limit: None };
+                if !is_over && self.trip_table.may_replace(scope, &trip) {
+                    self.trip_table.insert(scope, trip);
                 }
             }
             ControlVerb::Resume => {
-                self.trips.reset(scope);
-                self.limits.iter_mut().for_each(|limit| limit.forget(scope));
+                self.trip_table.reset(scope);
+                self.limits.iter_mut().for_each(|limit| limit.forget_scope(scope));
             }
             ControlVerb::Warn => {}
         }
@@ -177,10 +182,13 @@ impl Breaker {
 
     /// Returns the trips in force, by scope.
     pub fn tripped(&self) -> Vec<(Scope, ActiveTrip)> {
-        let mut all: Vec<_> =
-            self.trips.iter().map(|(scope, trip)| (self.scopes.scope(scope).clone(), trip.clone())).collect();
-        all.sort_by(|a, b| (&a.0, a.1.dry_run).cmp(&(&b.0, b.1.dry_run)));
-        all
+        let mut limit_uses: Vec<_> = self
+            .trip_table
+            .iter()
+            .map(|(scope, trip)| (self.scopes.scope(scope).clone(), trip.clone()))
+            .collect();
+        limit_uses.sort_by(|a, b| (&a.0, a.1.dry_run).cmp(&(&b.0, b.1.dry_run)));
+        limit_uses
     }
 
     /// Returns the use of each limit with a window, by limit and scope; of several windows of a scope the most.
@@ -188,15 +196,16 @@ impl Breaker {
         let mut uses = Vec::new();
         for limit in &self.limits {
             let mut of_scope = std::collections::BTreeMap::<&Scope, u64>::new();
-            for (key, window) in &limit.windows {
-                let used = window.used_at(self.now.saturating_sub(limit.window_ns()));
-                let percent = u64::try_from(used.saturating_mul(100) / limit.max()).unwrap_or(u64::MAX);
-                let most = of_scope.entry(self.scopes.scope(key.scope)).or_default();
-                *most = percent.max(*most);
+            for (key, window) in &limit.window_by_key {
+                let used_amount = window.used_at(self.now.saturating_sub(limit.window_ns()));
+                let percent =
+                    u64::try_from(used_amount.saturating_mul(100) / limit.limit_max()).unwrap_or(u64::MAX);
+                let use_max = of_scope.entry(self.scopes.scope(key.scope)).or_default();
+                *use_max = percent.max(*use_max);
             }
-            let used = of_scope.into_iter().filter(|(_, percent)| *percent > 0);
-            uses.extend(used.map(|(scope, percent)| LimitUse {
-                limit: limit.rule.name.clone(),
+            let used_percents = of_scope.into_iter().filter(|(_, percent)| *percent > 0);
+            uses.extend(used_percents.map(|(scope, percent)| LimitUse {
+                limit: limit.limit_rule.name.clone(),
                 scope: scope.clone(),
                 percent,
             }));
@@ -218,13 +227,13 @@ impl Breaker {
     pub fn counters(&self) -> LimitCounters {
         LimitCounters {
             unpriced: self.unpriced,
-            merged: self.limits.iter().map(|limit| limit.merged).sum(),
+            merged: self.limits.iter().map(|limit| limit.merged_entries).sum(),
             forgotten: self.books.forgotten(),
         }
     }
 
     /// Reads the amounts that an event adds to limits, and keeps the data that later events need.
-    fn request(&mut self, event: &Event<'_>, position: Position) -> Option<Request> {
+    fn request_of(&mut self, event: &Event<'_>, position: Position) -> Option<Request> {
         let kind = event.kind();
         match kind {
             EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel | EventKind::Exec => {}
@@ -256,10 +265,10 @@ impl Breaker {
             scopes,
             position,
             is_message: kind != EventKind::Exec && !(kind == EventKind::OrderCancel && is_named_reason),
-            repeat: None,
+            repeat_key: None,
             value: RequestValue::None,
             ccy: known_order.ccy,
-            filled: Vec::new(),
+            filled_orders: Vec::new(),
         };
         let mut order = KnownOrder { scopes, ..known_order };
         order.parent = IdKey::read(event, EventField::Parent).or(known_order.parent);
@@ -283,17 +292,17 @@ impl Breaker {
                     };
                     let qty = order.qty.map_or((0, i8::MIN), |qty| (qty.mantissa(), qty.exponent()));
                     let px = order.px.unwrap_or(Price::NONE).0;
-                    request.repeat = Some((event.instrument().0, side, px, qty));
+                    request.repeat_key = Some((event.instrument().0, side, px, qty));
                 }
             }
             EventKind::Exec => {
                 let qty = quantity(event)?;
                 order.executed.add(qty);
-                request.filled.extend(known_order.qty.map(|total| (order.executed, total)));
+                request.filled_orders.extend(known_order.qty.map(|total| (order.executed, total)));
                 if let Some(slot) = order.parent.and_then(|parent| self.books.parents.find(&parent)) {
                     let parent = self.books.parents.get_mut(slot);
                     parent.executed.add(qty);
-                    request.filled.extend(parent.qty.map(|total| (parent.executed, total)));
+                    request.filled_orders.extend(parent.qty.map(|total| (parent.executed, total)));
                 }
                 is_over =
                     known_order.qty.is_some_and(|total| order.executed >= QuantitySum::from_decimal(total));
@@ -317,8 +326,8 @@ impl Breaker {
             self.unpriced += 1;
             return RequestValue::Unknown;
         };
-        let before = std::mem::replace(&mut order.value, value_of(px, qty));
-        match order.value - before {
+        let old_value = std::mem::replace(&mut order.value, value_of(px, qty));
+        match order.value - old_value {
             more if more > 0 => RequestValue::Nano(more),
             _ => RequestValue::None,
         }
@@ -327,14 +336,14 @@ impl Breaker {
     /// Counts a request for a limit of the scope of its kind.
     fn count(&mut self, limit: usize, request: &Request, out: &mut Vec<BreakerSignal>) {
         let state = &mut self.limits[limit];
-        let scope = request.scopes[state.rule.scope as usize];
-        if scope == NO_SCOPE || !state.rule.has(&self.scopes.scope(scope).name) {
+        let scope = request.scopes[state.limit_rule.scope as usize];
+        if scope == NO_SCOPE || !state.limit_rule.has(&self.scopes.scope(scope).name) {
             return;
         }
         let mut key = WindowKey { scope, instr: 0, side: 0, px: 0, qty: (0, 0), ccy: 0 };
-        let added = match state.rule.measure {
+        let added = match state.limit_rule.measure {
             LimitMeasure::Messages { .. } if request.is_message => 1,
-            LimitMeasure::Repeats { .. } if let Some((instr, side, px, qty)) = request.repeat => {
+            LimitMeasure::Repeats { .. } if let Some((instr, side, px, qty)) = request.repeat_key => {
                 key = WindowKey { instr, side, px, qty, ..key };
                 1
             }
@@ -343,9 +352,11 @@ impl Breaker {
                 match request.value {
                     RequestValue::Nano(value) => value,
                     RequestValue::Unknown if unknown_price == UnknownPrice::Trip => {
-                        let (used, max) =
-                            ("an order without a known price".to_owned(), state.rule.measure.max_text());
-                        return self.trip(limit, scope, request.position, used, max, out);
+                        let (used, max) = (
+                            "an order without a known price".to_owned(),
+                            state.limit_rule.measure.max_text(),
+                        );
+                        return self.trip_limit(limit, scope, request.position, used, max, out);
                     }
                     _ => return,
                 }
@@ -355,27 +366,27 @@ impl Breaker {
                     sum.times(100) > QuantitySum::from_decimal(*total).times(max_percent)
                 };
                 if let Some((sum, total)) =
-                    request.filled.iter().find(|(sum, total)| hundred_times(sum, total))
+                    request.filled_orders.iter().find(|(sum, total)| hundred_times(sum, total))
                 {
-                    let (used, max) = (format!("{sum} of {total}"), state.rule.measure.max_text());
-                    self.trip(limit, scope, request.position, used, max, out);
+                    let (used, max) = (format!("{sum} of {total}"), state.limit_rule.measure.max_text());
+                    self.trip_limit(limit, scope, request.position, used, max, out);
                 }
                 return;
             }
             _ => return,
         };
-        let (used, is_warning) = state.add(key, self.now, added);
-        let (max, measure) = (state.max(), state.rule.measure);
+        let (used, is_warning) = state.add_to_window(key, self.now, added);
+        let (max, measure) = (state.limit_max(), state.limit_rule.measure);
         if used > max {
-            self.trip(limit, scope, request.position, measure.text(used), measure.max_text(), out);
+            self.trip_limit(limit, scope, request.position, measure.used_text(used), measure.max_text(), out);
         } else if is_warning {
-            let (used, max) = (measure.text(used), measure.max_text());
-            let signal = self.signal(limit, scope, request.position, used, max);
+            let (used, max) = (measure.used_text(used), measure.max_text());
+            let signal = self.trip_signal(limit, scope, request.position, used, max);
             out.push(BreakerSignal { id: signal.id + "!", verb: ControlVerb::Warn, until: None, ..signal });
         }
     }
 
-    fn trip(
+    fn trip_limit(
         &mut self,
         limit: usize,
         scope: u32,
@@ -384,18 +395,25 @@ impl Breaker {
         max: String,
         out: &mut Vec<BreakerSignal>,
     ) {
-        let (action, dry_run) = (self.limits[limit].rule.action, self.limits[limit].rule.dry_run);
-        if !self.trips.may_trip(scope, dry_run, action) {
+        let (action, dry_run) = (self.limits[limit].limit_rule.action, self.limits[limit].limit_rule.dry_run);
+        if !self.trip_table.may_trip(scope, dry_run, action) {
             return;
         }
-        let signal = self.signal(limit, scope, position, used, max);
+        let signal = self.trip_signal(limit, scope, position, used, max);
         let (id, until) = (signal.id.clone(), signal.until);
-        self.trips.insert(scope, ActiveTrip { id, action, until, dry_run, limit: Some(limit) });
+        self.trip_table.insert(scope, ActiveTrip { id, action, until, dry_run, limit: Some(limit) });
         out.push(signal);
     }
 
-    fn signal(&self, limit: usize, scope: u32, cause: Position, used: String, max: String) -> BreakerSignal {
-        let rule = &self.limits[limit].rule;
+    fn trip_signal(
+        &self,
+        limit: usize,
+        scope: u32,
+        cause: Position,
+        used: String,
+        max: String,
+    ) -> BreakerSignal {
+        let rule = &self.limits[limit].limit_rule;
         let scope = self.scopes.scope(scope).clone();
         BreakerSignal {
             id: format!("{}:{scope}@{}", rule.name, cause.0),
@@ -415,7 +433,7 @@ impl Breaker {
 
 impl LimitMeasure {
     /// Returns a count or an amount in words.
-    fn text(self, used: i128) -> String {
+    fn used_text(self, used: i128) -> String {
         match self {
             Self::GrossNotional { .. } => {
                 let (units, part) = (used / NANO, used % NANO);
@@ -432,7 +450,7 @@ impl LimitMeasure {
     pub(super) fn max_text(self) -> String {
         match self {
             Self::Messages { max, .. } | Self::Repeats { max, .. } => max.to_string(),
-            Self::GrossNotional { max_nano, .. } => self.text(max_nano),
+            Self::GrossNotional { max_nano, .. } => self.used_text(max_nano),
             Self::Overfill { max_percent } => format!("{max_percent}%"),
         }
     }
@@ -440,7 +458,7 @@ impl LimitMeasure {
 
 impl LimitState {
     fn window_ns(&self) -> i64 {
-        match self.rule.measure {
+        match self.limit_rule.measure {
             LimitMeasure::Messages { window_ns, .. }
             | LimitMeasure::Repeats { window_ns, .. }
             | LimitMeasure::GrossNotional { window_ns, .. } => window_ns,
@@ -448,8 +466,8 @@ impl LimitState {
         }
     }
 
-    fn max(&self) -> i128 {
-        match self.rule.measure {
+    fn limit_max(&self) -> i128 {
+        match self.limit_rule.measure {
             LimitMeasure::Messages { max, .. } | LimitMeasure::Repeats { max, .. } => max.into(),
             LimitMeasure::GrossNotional { max_nano, .. } => max_nano,
             LimitMeasure::Overfill { max_percent } => max_percent.into(),
@@ -457,47 +475,47 @@ impl LimitState {
     }
 
     /// Adds to a window. Returns its use, and whether it is to warn.
-    fn add(&mut self, key: WindowKey, now: i64, added: i128) -> (i128, bool) {
-        let (from, max) = (now.saturating_sub(self.window_ns()), self.max());
-        let is_count = !matches!(self.rule.measure, LimitMeasure::GrossNotional { .. });
-        self.sweep(from);
-        let window = self.windows.entry(key).or_default();
-        window.expire(from);
+    fn add_to_window(&mut self, key: WindowKey, now: i64, added: i128) -> (i128, bool) {
+        let (from, max) = (now.saturating_sub(self.window_ns()), self.limit_max());
+        let is_count = !matches!(self.limit_rule.measure, LimitMeasure::GrossNotional { .. });
+        self.sweep_windows(from);
+        let window = self.window_by_key.entry(key).or_default();
+        window.expire_entries(from);
         window.entries.push_back((now, added));
-        window.sum = window.sum.saturating_add(added);
+        window.window_sum = window.window_sum.saturating_add(added);
         if is_count {
             // Of a count that is passed, the last ones alone decide whether it still is.
-            while window.sum > max + 1 {
+            while window.window_sum > max + 1 {
                 window.pop();
             }
         } else if window.entries.len() > ENTRIES_MAX {
             let (_, oldest) = window.entries.pop_front().expect("there are many");
             window.entries.front_mut().expect("there are many").1 += oldest;
-            self.merged += 1;
+            self.merged_entries += 1;
         }
-        let share = self.rule.warn.map(|thousandths| max * i128::from(thousandths));
-        let is_used = share.is_some_and(|share| window.sum.saturating_mul(1000) >= share);
+        let share = self.limit_rule.warn.map(|thousandths| max * i128::from(thousandths));
+        let is_used = share.is_some_and(|share| window.window_sum.saturating_mul(1000) >= share);
         let has_warned = std::mem::replace(&mut window.has_warned, is_used);
-        (window.sum, is_used && !has_warned)
+        (window.window_sum, is_used && !has_warned)
     }
 
     /// Forgets the used amounts of a scope.
-    fn forget(&mut self, scope: u32) {
-        self.windows.retain(|key, _| key.scope != scope);
+    fn forget_scope(&mut self, scope: u32) {
+        self.window_by_key.retain(|key, _| key.scope != scope);
     }
 
     /// Forgets windows that nothing is in, once there are twice as many as after the last time.
-    fn sweep(&mut self, from: i64) {
-        if self.windows.len() < 2 * self.swept + SWEEP_LEAST {
+    fn sweep_windows(&mut self, from: i64) {
+        if self.window_by_key.len() < 2 * self.swept_windows + SWEEP_LEAST {
             return;
         }
-        self.windows.retain(|_, window| window.entries.back().is_some_and(|(ts, _)| *ts > from));
-        self.swept = self.windows.len();
+        self.window_by_key.retain(|_, window| window.entries.back().is_some_and(|(ts, _)| *ts > from));
+        self.swept_windows = self.window_by_key.len();
     }
 }
 
 impl Window {
-    fn expire(&mut self, from: i64) {
+    fn expire_entries(&mut self, from: i64) {
         while self.entries.front().is_some_and(|(ts, _)| *ts <= from) {
             self.pop();
         }
@@ -508,7 +526,7 @@ impl Window {
 
     fn pop(&mut self) {
         if let Some((_, value)) = self.entries.pop_front() {
-            self.sum -= value;
+            self.window_sum -= value;
         }
     }
 

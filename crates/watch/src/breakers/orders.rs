@@ -62,7 +62,7 @@ impl OrderBookkeeping {
                     self.prices.entry(instr).or_insert(px);
                 }
                 if let Some(EventValue::Text(ccy)) = event.field(EventField::Ccy, &mut [0; 36]) {
-                    let ccy = self.currency(ccy);
+                    let ccy = self.currency_index(ccy);
                     self.currency_of.insert(instr, ccy);
                 }
             }
@@ -74,7 +74,7 @@ impl OrderBookkeeping {
     /// known.
     pub fn currency_of(&mut self, event: &Event<'_>) -> u32 {
         match event.field(EventField::Ccy, &mut [0; 36]) {
-            Some(EventValue::Text(ccy)) => self.currency(ccy),
+            Some(EventValue::Text(ccy)) => self.currency_index(ccy),
             _ => self.currency_of.get(&event.instrument()).copied().unwrap_or_default(),
         }
     }
@@ -84,9 +84,9 @@ impl OrderBookkeeping {
         self.prices.get(&instr).copied()
     }
 
-    fn currency(&mut self, ccy: &str) -> u32 {
-        let next = self.currencies.len() as u32 + 1;
-        *self.currencies.entry_ref(ccy).or_insert(next)
+    fn currency_index(&mut self, ccy: &str) -> u32 {
+        let next_index = self.currencies.len() as u32 + 1;
+        *self.currencies.entry_ref(ccy).or_insert(next_index)
     }
 
     /// Keeps an order. An ended order is forgotten sooner.
@@ -104,7 +104,7 @@ impl OrderBookkeeping {
     /// Returns the orders and parents that were forgotten for want of room before they were over.
     pub fn forgotten(&self) -> u64 {
         let kept_rank = EntryRank::Kept as usize;
-        self.orders.forgotten[kept_rank] + self.parents.forgotten[kept_rank]
+        self.orders.forgotten_entries[kept_rank] + self.parents.forgotten_entries[kept_rank]
     }
 }
 

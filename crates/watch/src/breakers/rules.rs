@@ -158,30 +158,33 @@ impl BreakerRules {
     /// # Errors
     /// Fails with file and line if the text is no TOML, if a word is unknown, if a value cannot be, or if there is no limit.
     pub fn parse(text: &str, file: &str) -> Result<Self, Error> {
-        let bad = |(location, message)| Error::BreakerRules { location, message };
-        let content: RulesText = parse(text, file).map_err(bad)?;
+        let rules_error = |(location, message)| Error::BreakerRules { location, message };
+        let content: RulesText = parse(text, file).map_err(rules_error)?;
         let mut rules = Self::default();
         for (n, member) in content.member.iter().enumerate() {
             let names = [&member.firm, &member.desk, &member.trader, &member.algo];
             rules.tree.add(names.map(Option::as_deref)).map_err(|(level, message)| {
                 let location = ["member", &n.to_string(), level];
-                bad((origin(file, text, &location), message))
+                rules_error((origin(file, text, &location), message))
             })?;
         }
-        rules.tree.close().map_err(|message| bad((origin(file, text, &["member"]), message)))?;
+        rules.tree.close().map_err(|message| rules_error((origin(file, text, &["member"]), message)))?;
         for (n, limit) in content.limit.iter().enumerate() {
-            let limit = limit.check().map_err(|(key, message)| {
-                bad((origin(file, text, &["limit", &n.to_string(), key]), format!("{key}: {message}")))
+            let limit = limit.check_limit().map_err(|(key, message)| {
+                rules_error((
+                    origin(file, text, &["limit", &n.to_string(), key]),
+                    format!("{key}: {message}"),
+                ))
             })?;
             if rules.limits.iter().any(|earlier_limit| earlier_limit.name == limit.name) {
                 let location = origin(file, text, &["limit", &n.to_string(), "name"]);
-                return Err(bad((location, format!("name: there are two limits `{}`", limit.name))));
+                return Err(rules_error((location, format!("name: there are two limits `{}`", limit.name))));
             }
             rules.limits.push(limit);
         }
         if rules.limits.is_empty() {
             let message = "there is no limit; a [[limit]] has name, scope, one of messages, repeats, gross_notional and overfill";
-            return Err(bad((format!("{file}:1"), message.to_owned())));
+            return Err(rules_error((format!("{file}:1"), message.to_owned())));
         }
         Ok(rules)
     }
@@ -196,7 +199,7 @@ impl BreakerRules {
 type Mistake = (&'static str, String);
 
 impl LimitText {
-    fn check(&self) -> Result<Limit, Mistake> {
+    fn check_limit(&self) -> Result<Limit, Mistake> {
         if self.name.is_empty() || self.name.len() > 64 || self.name.chars().any(char::is_control) {
             return Err(("name", "a name has 1 to 64 bytes, and no control characters".to_owned()));
         }
@@ -219,7 +222,7 @@ impl LimitText {
         if let Some(name) = names.iter().find(|name| !Scope::is_name(name)) {
             return Err(("names", format!("{name:?}: a name has 1 to 255 bytes")));
         }
-        let measure = self.measure()?;
+        let measure = self.check_measure()?;
         let warn = match self.warn {
             None => None,
             Some(_) if self.overfill.is_some() => {
@@ -230,7 +233,7 @@ impl LimitText {
             }
             Some(share) => return Err(("warn", format!("{share} is no share between 0 and 1, such as 0.8"))),
         };
-        let until_ns = self.until.as_deref().map(|text| duration("until", text)).transpose()?;
+        let until_ns = self.until.as_deref().map(|text| parse_duration("until", text)).transpose()?;
         let action = match self.action.as_deref() {
             None | Some("halt") => BreakerAction::Halt,
             Some("kill") => BreakerAction::Kill,
@@ -243,7 +246,7 @@ impl LimitText {
         Ok(Limit { name, scope, names, measure, warn, until_ns, dry_run, action })
     }
 
-    fn measure(&self) -> Result<LimitMeasure, Mistake> {
+    fn check_measure(&self) -> Result<LimitMeasure, Mistake> {
         let limit_keys = [
             ("messages", self.messages.is_some()),
             ("repeats", self.repeats.is_some()),
@@ -278,9 +281,9 @@ impl LimitText {
         let window = self.window.as_deref();
         let window =
             window.ok_or_else(|| (word, "needs a window beside it, such as window = \"1s\"".to_owned()))?;
-        let window_ns = duration("window", window)?;
+        let window_ns = parse_duration("window", window)?;
         if let Some(value) = &self.gross_notional {
-            let max_nano = notional(value)?;
+            let max_nano = parse_notional(value)?;
             let unknown_price = match self.unknown_price.as_deref() {
                 None | Some("pass") => UnknownPrice::Pass,
                 Some("trip") => UnknownPrice::Trip,
@@ -306,7 +309,7 @@ impl LimitText {
 }
 
 /// Reads `250ms`, `1s`, `15m`, `8h`.
-fn duration(key: &'static str, text: &str) -> Result<i64, Mistake> {
+fn parse_duration(key: &'static str, text: &str) -> Result<i64, Mistake> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     let factor = match unit {
@@ -324,7 +327,7 @@ fn duration(key: &'static str, text: &str) -> Result<i64, Mistake> {
 }
 
 /// Reads an amount of money, in billionths.
-fn notional(value: &toml::Value) -> Result<i128, Mistake> {
+fn parse_notional(value: &toml::Value) -> Result<i128, Mistake> {
     let text = match value {
         toml::Value::Integer(number) => number.to_string(),
         toml::Value::String(text) => text.clone(),

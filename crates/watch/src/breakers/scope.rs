@@ -138,9 +138,9 @@ impl ScopeTree {
     pub fn add(&mut self, names: [Option<&str>; LEVELS]) -> Result<(), (&'static str, String)> {
         let mut given_names = names.iter().flatten();
         if given_names.next().is_none() || given_names.next().is_none() {
-            let first = (0..LEVELS).find(|level| names[*level].is_some()).unwrap_or(0);
+            let first_level = (0..LEVELS).find(|level| names[*level].is_some()).unwrap_or(0);
             let message = "a member has two names at least: of firm, desk, trader, algo".to_owned();
-            return Err((ScopeKind::ALL[first].name(), message));
+            return Err((ScopeKind::ALL[first_level].name(), message));
         }
         for level in 0..LEVELS {
             let Some(name) = names[level] else { continue };

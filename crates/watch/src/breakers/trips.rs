@@ -174,15 +174,15 @@ impl TripTable {
 
     /// Puts a trip in force.
     pub fn insert(&mut self, scope: u32, trip: ActiveTrip) {
-        let end = trip.until.map(|until| until.0);
-        self.next_end = [self.next_end, end].into_iter().flatten().min();
+        let trip_end_ns = trip.until.map(|until| until.0);
+        self.next_end = [self.next_end, trip_end_ns].into_iter().flatten().min();
         self.active.insert((scope, trip.dry_run), trip);
     }
 
     /// Ends the trip in force for a scope. Returns whether there was a trip.
     pub fn reset(&mut self, scope: u32) -> bool {
-        let ended = [false, true].map(|dry_run| self.active.remove(&(scope, dry_run)).is_some());
-        ended[0] || ended[1]
+        let was_active = [false, true].map(|dry_run| self.active.remove(&(scope, dry_run)).is_some());
+        was_active[0] || was_active[1]
     }
 
     /// Ends the trips that end by themselves at `now`. Returns the scopes and the limits that had tripped.
@@ -190,16 +190,16 @@ impl TripTable {
         if self.next_end.is_none_or(|end| now < end) {
             return Vec::new();
         }
-        let mut ended = Vec::new();
+        let mut ended_trips = Vec::new();
         self.active.retain(|(scope, _), trip| {
             let is_over = trip.until.is_some_and(|until| until.0 <= now);
             if is_over {
-                ended.push((*scope, trip.limit));
+                ended_trips.push((*scope, trip.limit));
             }
             !is_over
         });
         self.next_end = self.active.values().filter_map(|trip| trip.until).map(|until| until.0).min();
-        ended
+        ended_trips
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (u32, &ActiveTrip)> {

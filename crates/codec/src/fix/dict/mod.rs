@@ -96,7 +96,7 @@ pub struct FixDictionary {
     fields: BTreeMap<u32, FieldDef>,
     pub(super) messages: HashMap<Vec<u8>, MessageDef>,
     /// For message types not defined: the groups of header and trailer.
-    common: GroupTable,
+    header_trailer_groups: GroupTable,
     /// The tags of header and trailer outside groups.
     common_body: TagSet,
     data: Arc<RawFieldTags>,
@@ -162,7 +162,7 @@ impl FixDictionary {
     /// defined.
     #[must_use]
     pub fn groups(&self, msg_type: &[u8]) -> &GroupTable {
-        self.messages.get(msg_type).map_or(&self.common, |message| &message.groups)
+        self.messages.get(msg_type).map_or(&self.header_trailer_groups, |message| &message.groups)
     }
 
     /// Looks up the top-level group of a message type by its count tag.
@@ -209,9 +209,9 @@ struct DictionaryResolver<'r> {
     resolved_components: HashMap<DefinitionIndex, FlatMembers>,
     resolved_groups: HashMap<DefinitionIndex, Arc<GroupSpec>>,
     /// Components and groups being read, to detect one that contains itself.
-    open: HashSet<DefinitionIndex>,
+    open_definitions: HashSet<DefinitionIndex>,
     open_groups: HashSet<DefinitionIndex>,
-    notes: BTreeSet<(usize, usize, String)>,
+    note_lines: BTreeSet<(usize, usize, String)>,
 }
 
 /// The fields and groups of a list of items, with its components written out.
@@ -237,9 +237,9 @@ impl<'r> DictionaryResolver<'r> {
             groups: HashMap::new(),
             resolved_components: HashMap::new(),
             resolved_groups: HashMap::new(),
-            open: HashSet::new(),
+            open_definitions: HashSet::new(),
             open_groups: HashSet::new(),
-            notes: BTreeSet::new(),
+            note_lines: BTreeSet::new(),
         };
         for (file, raw) in raws.iter().enumerate() {
             for field in &raw.fields {
@@ -283,7 +283,7 @@ impl<'r> DictionaryResolver<'r> {
         }
         let mut common = FlatMembers::default();
         for (file, raw) in raws.iter().enumerate() {
-            self.flatten(file, &raw.common, &mut common, 0)?;
+            self.flatten_members(file, &raw.header_trailer_members, &mut common, 0)?;
         }
         let mut messages = HashMap::new();
         for (file, raw) in raws.iter().enumerate() {
@@ -292,7 +292,7 @@ impl<'r> DictionaryResolver<'r> {
                     continue;
                 }
                 let mut flat = FlatMembers::default();
-                self.flatten(file, &message.items, &mut flat, 0)?;
+                self.flatten_members(file, &message.items, &mut flat, 0)?;
                 flat.groups.extend(common.groups.iter().cloned());
                 flat.members.extend_from_slice(&common.members);
                 let definition = MessageDef {
@@ -309,19 +309,19 @@ impl<'r> DictionaryResolver<'r> {
         let files = raws.iter().map(RawDictionary::file_summary).collect();
         let mut notes = BTreeSet::new();
         for (file, raw) in raws.iter().enumerate() {
-            notes.extend(raw.notes.iter().map(|(line, note)| (file, *line, note.clone())));
+            notes.extend(raw.omissions.iter().map(|(line, note)| (file, *line, note.clone())));
         }
-        notes.append(&mut self.notes);
-        let more = notes.len().saturating_sub(NOTES_MAX);
+        notes.append(&mut self.note_lines);
+        let notes_left_out = notes.len().saturating_sub(NOTES_MAX);
         let mut notes: Vec<_> = notes
             .into_iter()
             .take(NOTES_MAX)
             .map(|(file, line, note)| format!("{}:{line}: {note}; left out", raws[file].file))
             .collect();
-        notes.extend((more > 0).then(|| format!("and {more} more")));
+        notes.extend((notes_left_out > 0).then(|| format!("and {notes_left_out} more")));
         let common_body = TagSet::new(common.members);
         let common = GroupTable::new(common.groups);
-        Ok(FixDictionary { fields, messages, common, common_body, data, files, notes })
+        Ok(FixDictionary { fields, messages, header_trailer_groups: common, common_body, data, files, notes })
     }
 
     /// Finds the length field of a data field: the file names it, or it is the custom `XLen` of `X`.
@@ -333,7 +333,7 @@ impl<'r> DictionaryResolver<'r> {
             .or_else(|| by_name(format!("{}Length", field.name)))
     }
 
-    fn flatten(
+    fn flatten_members(
         &mut self,
         file: usize,
         items: &'r [RawMember],
@@ -344,21 +344,21 @@ impl<'r> DictionaryResolver<'r> {
         let raw = &raws[file];
         for item in items {
             match item {
-                RawMember::Field { key, line } => into.members.extend(self.tag(file, key, *line)),
+                RawMember::Field { key, line } => into.members.extend(self.resolve_tag(file, key, *line)),
                 RawMember::Component { key, line } => {
                     let own_component =
                         raw.component(key).filter(|index| !raw.components[*index].items.is_empty());
                     let definition = own_component.map(|index| DefinitionIndex { file, index });
                     let definition = definition.or_else(|| self.components.get(key.as_str()).copied());
                     let Some(definition) = definition else {
-                        self.note(file, *line, format!("component {key} is not defined"));
+                        self.note_omission(file, *line, format!("component {key} is not defined"));
                         continue;
                     };
-                    if self.open.contains(&definition) {
-                        self.note(file, *line, format!("component {key} contains itself"));
+                    if self.open_definitions.contains(&definition) {
+                        self.note_omission(file, *line, format!("component {key} contains itself"));
                         continue;
                     }
-                    let flat = self.component(definition, depth, raw, *line)?;
+                    let flat = self.component_definition(definition, depth, raw, *line)?;
                     // A component named twice by each of thirty others doubles thirty times.
                     if into.members.len() + flat.members.len() > MEMBERS_MAX {
                         return Err(raw.error(*line, format!("more than {MEMBERS_MAX} fields")));
@@ -375,13 +375,13 @@ impl<'r> DictionaryResolver<'r> {
                     let definition = raw.group(key).map(|index| DefinitionIndex { file, index });
                     let definition = definition.or_else(|| self.groups.get(key.as_str()).copied());
                     let Some(definition) = definition else {
-                        self.note(file, *line, format!("group {key} is not defined"));
+                        self.note_omission(file, *line, format!("group {key} is not defined"));
                         continue;
                     };
                     let group = match self.resolved_groups.get(&definition) {
                         Some(group) => Arc::clone(group),
                         None if !self.open_groups.insert(definition) => {
-                            self.note(file, *line, format!("group {key} contains itself"));
+                            self.note_omission(file, *line, format!("group {key} contains itself"));
                             continue;
                         }
                         None => {
@@ -402,7 +402,7 @@ impl<'r> DictionaryResolver<'r> {
         Ok(())
     }
 
-    fn component(
+    fn component_definition(
         &mut self,
         definition: DefinitionIndex,
         depth: usize,
@@ -418,9 +418,9 @@ impl<'r> DictionaryResolver<'r> {
         let raws = self.raws;
         let component = &raws[definition.file].components[definition.index];
         let mut flat = FlatMembers::default();
-        self.open.insert(definition);
-        self.flatten(definition.file, &component.items, &mut flat, depth + 1)?;
-        self.open.remove(&definition);
+        self.open_definitions.insert(definition);
+        self.flatten_members(definition.file, &component.items, &mut flat, depth + 1)?;
+        self.open_definitions.remove(&definition);
         self.resolved_components.insert(definition, flat.clone());
         Ok(flat)
     }
@@ -434,34 +434,34 @@ impl<'r> DictionaryResolver<'r> {
         depth: usize,
     ) -> Result<Option<Arc<GroupSpec>>, Error> {
         let raw = &self.raws[file];
-        let Some(count_tag) = self.tag(file, count, line) else { return Ok(None) };
+        let Some(count_tag) = self.resolve_tag(file, count, line) else { return Ok(None) };
         if depth == COMPONENT_DEPTH_MAX {
             return Err(raw.error(line, format!("groups nest deeper than {COMPONENT_DEPTH_MAX}")));
         }
         let mut flat = FlatMembers::default();
-        self.flatten(file, items, &mut flat, depth + 1)?;
+        self.flatten_members(file, items, &mut flat, depth + 1)?;
         let Some(&delimiter) = flat.members.first() else {
-            self.note(file, line, format!("group {count_tag} has no fields"));
+            self.note_omission(file, line, format!("group {count_tag} has no fields"));
             return Ok(None);
         };
         Ok(Some(Arc::new(GroupSpec::new(count_tag, Some(delimiter), flat.members, flat.groups))))
     }
 
-    fn tag(&mut self, file: usize, key: &raw::FieldKey, line: usize) -> Option<u32> {
+    fn resolve_tag(&mut self, file: usize, key: &raw::FieldKey, line: usize) -> Option<u32> {
         let name = match key {
             raw::FieldKey::Tag(tag) => return Some(*tag),
             raw::FieldKey::Name(name) => name,
         };
         let tag = self.raws[file].tag(name).or_else(|| self.tags.get(name.as_str()).copied());
         if tag.is_none() {
-            self.note(file, line, format!("field {name} is not defined"));
+            self.note_omission(file, line, format!("field {name} is not defined"));
         }
         tag
     }
 
     /// Notes a definition that is left out. A component is read for many messages, but noted once.
-    fn note(&mut self, file: usize, line: usize, reason: String) {
-        self.notes.insert((file, line, reason));
+    fn note_omission(&mut self, file: usize, line: usize, reason: String) {
+        self.note_lines.insert((file, line, reason));
     }
 }
 

@@ -13,8 +13,8 @@ use unitape_base::Error;
 type CodeSet = (String, Vec<(String, String)>);
 
 pub(super) fn parse(xml: &mut XmlTagReader<'_>, root: &OpeningTag) -> Result<RawDictionary, Error> {
-    let named = |name| root.get(name).unwrap_or_default();
-    let version = match (named("name"), named("version")) {
+    let root_attribute = |name| root.get(name).unwrap_or_default();
+    let version = match (root_attribute("name"), root_attribute("version")) {
         (name, version) if name == version => name.to_owned(),
         (name, version) => format!("{name} {version}").trim().to_owned(),
     };
@@ -28,11 +28,11 @@ pub(super) fn parse(xml: &mut XmlTagReader<'_>, root: &OpeningTag) -> Result<Raw
             continue;
         }
         match section.name.as_str() {
-            "codeSets" => children(xml, "codeSet", |xml, open| {
+            "codeSets" => visit_children(xml, "codeSet", |xml, open| {
                 let (name, kind) = (xml.attribute(open, "name"), xml.attribute(open, "type"));
                 let mut values = Vec::new();
                 if !open.empty {
-                    children(xml, "code", |xml, code| {
+                    visit_children(xml, "code", |xml, code| {
                         let (value, name) = (xml.attribute(code, "value"), xml.attribute(code, "name"));
                         values.extend(value.zip(name));
                         xml.skip(code)
@@ -41,7 +41,7 @@ pub(super) fn parse(xml: &mut XmlTagReader<'_>, root: &OpeningTag) -> Result<Raw
                 code_sets.extend(name.zip(kind).map(|(name, kind)| (name, (kind, values))));
                 Ok(())
             })?,
-            "fields" => children(xml, "field", |xml, open| {
+            "fields" => visit_children(xml, "field", |xml, open| {
                 let (tag, name) = (xml.tag(open, "id"), xml.attribute(open, "name"));
                 let kind = open.get("type").unwrap_or("String").to_owned();
                 let length_tag = open.get("lengthId").and_then(|_| xml.tag(open, "lengthId"));
@@ -49,16 +49,16 @@ pub(super) fn parse(xml: &mut XmlTagReader<'_>, root: &OpeningTag) -> Result<Raw
                 raw.fields.extend(tag.zip(name).map(field));
                 xml.skip(open)
             })?,
-            "components" => children(xml, "component", |xml, open| {
+            "components" => visit_children(xml, "component", |xml, open| {
                 let key = xml.attribute(open, "id");
-                let (_, items) = items(xml, open)?;
+                let (_, items) = read_members(xml, open)?;
                 raw.components.extend(key.map(|key| RawComponent { key, items }));
                 Ok(())
             })?,
-            "groups" => children(xml, "group", |xml, open| {
+            "groups" => visit_children(xml, "group", |xml, open| {
                 let key = xml.attribute(open, "id");
                 let line = open.line;
-                let (count, items) = items(xml, open)?;
+                let (count, items) = read_members(xml, open)?;
                 match (key, count) {
                     (Some(key), Some(count)) => raw.groups.push(RawGroup { key, count, items, line }),
                     (Some(key), None) => xml.note(line, format!("group {key} has no <numInGroup>")),
@@ -66,7 +66,7 @@ pub(super) fn parse(xml: &mut XmlTagReader<'_>, root: &OpeningTag) -> Result<Raw
                 }
                 Ok(())
             })?,
-            "messages" => children(xml, "message", |xml, open| {
+            "messages" => visit_children(xml, "message", |xml, open| {
                 // Messages of binary protocols have no MsgType (35).
                 let Some(msg_type) = open.get("msgType").map(str::to_owned) else {
                     return xml.skip(open);
@@ -74,8 +74,8 @@ pub(super) fn parse(xml: &mut XmlTagReader<'_>, root: &OpeningTag) -> Result<Raw
                 let name = open.get("name").unwrap_or(&msg_type).to_owned();
                 let mut members = Vec::new();
                 if !open.empty {
-                    children(xml, "structure", |xml, structure| {
-                        members.extend(items(xml, structure)?.1);
+                    visit_children(xml, "structure", |xml, structure| {
+                        members.extend(read_members(xml, structure)?.1);
                         Ok(())
                     })?;
                 }
@@ -96,23 +96,23 @@ pub(super) fn parse(xml: &mut XmlTagReader<'_>, root: &OpeningTag) -> Result<Raw
 }
 
 /// Visits the children of the current element that are called `name`; skips the others.
-fn children(
+fn visit_children(
     xml: &mut XmlTagReader<'_>,
     name: &str,
     mut take: impl FnMut(&mut XmlTagReader<'_>, &OpeningTag) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    while let Some(open) = xml.next_start()? {
-        if open.name == name {
-            take(xml, &open)?;
+    while let Some(opening_tag) = xml.next_start()? {
+        if opening_tag.name == name {
+            take(xml, &opening_tag)?;
         } else {
-            xml.skip(&open)?;
+            xml.skip(&opening_tag)?;
         }
     }
     Ok(())
 }
 
 /// Reads the members that an element refers to, and the count field of a group.
-fn items(
+fn read_members(
     xml: &mut XmlTagReader<'_>,
     parent: &OpeningTag,
 ) -> Result<(Option<FieldKey>, Vec<RawMember>), Error> {
@@ -120,25 +120,25 @@ fn items(
     if parent.empty {
         return Ok((count, items));
     }
-    while let Some(open) = xml.next_start()? {
-        let line = open.line;
-        match open.name.as_str() {
-            "numInGroup" => count = xml.tag(&open, "id").map(FieldKey::Tag),
+    while let Some(opening_tag) = xml.next_start()? {
+        let line = opening_tag.line;
+        match opening_tag.name.as_str() {
+            "numInGroup" => count = xml.tag(&opening_tag, "id").map(FieldKey::Tag),
             "fieldRef" => {
-                let tag = xml.tag(&open, "id");
+                let tag = xml.tag(&opening_tag, "id");
                 items.extend(tag.map(|tag| RawMember::Field { key: FieldKey::Tag(tag), line }));
             }
             "componentRef" => {
-                let key = xml.attribute(&open, "id");
+                let key = xml.attribute(&opening_tag, "id");
                 items.extend(key.map(|key| RawMember::Component { key, line }));
             }
             "groupRef" => {
-                let key = xml.attribute(&open, "id");
+                let key = xml.attribute(&opening_tag, "id");
                 items.extend(key.map(|key| RawMember::GroupRef { key, line }));
             }
             _ => {}
         }
-        xml.skip(&open)?;
+        xml.skip(&opening_tag)?;
     }
     Ok((count, items))
 }

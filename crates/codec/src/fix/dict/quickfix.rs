@@ -9,19 +9,19 @@ use unitape_base::Error;
 const DEPTH_MAX: usize = 32;
 
 pub(super) fn parse(xml: &mut XmlTagReader<'_>, root: &OpeningTag) -> Result<RawDictionary, Error> {
-    let mut raw = RawDictionary::new("QuickFIX", version(root));
+    let mut raw = RawDictionary::new("QuickFIX", read_version(root));
     if root.empty {
         return Ok(raw);
     }
     while let Some(section) = xml.next_start()? {
         match section.name.as_str() {
             "header" | "trailer" => {
-                let items = items(xml, &section, 0)?;
-                raw.common.extend(items);
+                let items = read_members(xml, &section, 0)?;
+                raw.header_trailer_members.extend(items);
             }
-            "messages" => each(xml, &section, "message", |xml, open| {
+            "messages" => visit_section(xml, &section, "message", |xml, open| {
                 let (msg_type, name) = (xml.attribute(open, "msgtype"), xml.attribute(open, "name"));
-                let items = items(xml, open, 0)?;
+                let items = read_members(xml, open, 0)?;
                 // A message without a name is as good as one with.
                 raw.messages.extend(msg_type.map(|msg_type| RawMessage {
                     name: name.unwrap_or_else(|| msg_type.clone()),
@@ -30,14 +30,14 @@ pub(super) fn parse(xml: &mut XmlTagReader<'_>, root: &OpeningTag) -> Result<Raw
                 }));
                 Ok(())
             })?,
-            "components" => each(xml, &section, "component", |xml, open| {
+            "components" => visit_section(xml, &section, "component", |xml, open| {
                 let key = xml.attribute(open, "name");
-                let items = items(xml, open, 0)?;
+                let items = read_members(xml, open, 0)?;
                 raw.components.extend(key.map(|key| RawComponent { key, items }));
                 Ok(())
             })?,
-            "fields" => each(xml, &section, "field", |xml, open| {
-                let field = field(xml, open)?;
+            "fields" => visit_section(xml, &section, "field", |xml, open| {
+                let field = read_field(xml, open)?;
                 raw.fields.extend(field);
                 Ok(())
             })?,
@@ -48,14 +48,14 @@ pub(super) fn parse(xml: &mut XmlTagReader<'_>, root: &OpeningTag) -> Result<Raw
 }
 
 /// Returns the version as `FIX 4.4`, `FIX 5.0 SP2` or `FIXT 1.1`.
-fn version(root: &OpeningTag) -> String {
+fn read_version(root: &OpeningTag) -> String {
     let part = |name| root.get(name).unwrap_or("?");
     let pack = root.get("servicepack").filter(|pack| !matches!(*pack, "0" | ""));
     let pack = pack.map_or(String::new(), |pack| format!(" SP{pack}"));
     format!("{} {}.{}{pack}", root.get("type").unwrap_or("FIX"), part("major"), part("minor"))
 }
 
-fn each(
+fn visit_section(
     xml: &mut XmlTagReader<'_>,
     section: &OpeningTag,
     name: &str,
@@ -64,17 +64,21 @@ fn each(
     if section.empty {
         return Ok(());
     }
-    while let Some(open) = xml.next_start()? {
-        if open.name == name {
-            take(xml, &open)?;
+    while let Some(opening_tag) = xml.next_start()? {
+        if opening_tag.name == name {
+            take(xml, &opening_tag)?;
         } else {
-            xml.skip_misplaced(&open, &section.name)?;
+            xml.skip_misplaced(&opening_tag, &section.name)?;
         }
     }
     Ok(())
 }
 
-fn items(xml: &mut XmlTagReader<'_>, parent: &OpeningTag, depth: usize) -> Result<Vec<RawMember>, Error> {
+fn read_members(
+    xml: &mut XmlTagReader<'_>,
+    parent: &OpeningTag,
+    depth: usize,
+) -> Result<Vec<RawMember>, Error> {
     let mut items = Vec::new();
     if parent.empty {
         return Ok(items);
@@ -82,32 +86,32 @@ fn items(xml: &mut XmlTagReader<'_>, parent: &OpeningTag, depth: usize) -> Resul
     if depth == DEPTH_MAX {
         return Err(xml.error_at(parent.line, format!("groups nest deeper than {DEPTH_MAX}")));
     }
-    while let Some(open) = xml.next_start()? {
-        let line = open.line;
-        match open.name.as_str() {
+    while let Some(opening_tag) = xml.next_start()? {
+        let line = opening_tag.line;
+        match opening_tag.name.as_str() {
             "field" => {
-                let name = xml.attribute(&open, "name");
+                let name = xml.attribute(&opening_tag, "name");
                 items.extend(name.map(|name| RawMember::Field { key: FieldKey::Name(name), line }));
-                xml.skip(&open)?;
+                xml.skip(&opening_tag)?;
             }
             "component" => {
-                let key = xml.attribute(&open, "name");
+                let key = xml.attribute(&opening_tag, "name");
                 items.extend(key.map(|key| RawMember::Component { key, line }));
-                xml.skip(&open)?;
+                xml.skip(&opening_tag)?;
             }
             "group" => {
-                let count = xml.attribute(&open, "name");
-                let inner = self::items(xml, &open, depth + 1)?;
+                let count = xml.attribute(&opening_tag, "name");
+                let inner = self::read_members(xml, &opening_tag, depth + 1)?;
                 let group = |name| RawMember::Group { count: FieldKey::Name(name), items: inner, line };
                 items.extend(count.map(group));
             }
-            _ => xml.skip_misplaced(&open, &parent.name)?,
+            _ => xml.skip_misplaced(&opening_tag, &parent.name)?,
         }
     }
     Ok(items)
 }
 
-fn field(xml: &mut XmlTagReader<'_>, open: &OpeningTag) -> Result<Option<RawField>, Error> {
+fn read_field(xml: &mut XmlTagReader<'_>, open: &OpeningTag) -> Result<Option<RawField>, Error> {
     let (tag, name) = (xml.tag(open, "number"), xml.attribute(open, "name"));
     let mut values = Vec::new();
     if !open.empty {

@@ -16,14 +16,14 @@ pub(super) struct RawDictionary {
     pub form: &'static str,
     pub version: String,
     /// Definitions that were left out in reading, by line.
-    pub notes: Vec<(usize, String)>,
+    pub omissions: Vec<(usize, String)>,
     pub fields: Vec<RawField>,
     pub components: Vec<RawComponent>,
     pub groups: Vec<RawGroup>,
     pub messages: Vec<RawMessage>,
     /// Header and trailer.
-    pub common: Vec<RawMember>,
-    tags: HashMap<String, u32>,
+    pub header_trailer_members: Vec<RawMember>,
+    tag_by_name: HashMap<String, u32>,
     component_index: HashMap<String, usize>,
     group_index: HashMap<String, usize>,
 }
@@ -88,7 +88,7 @@ impl RawDictionary {
     }
 
     pub(super) fn tag(&self, name: &str) -> Option<u32> {
-        self.tags.get(name).copied()
+        self.tag_by_name.get(name).copied()
     }
 
     pub(super) fn component(&self, key: &str) -> Option<usize> {
@@ -103,7 +103,8 @@ impl RawDictionary {
     pub(super) fn file_summary(&self) -> DictionaryFileSummary {
         let lists = self.messages.iter().map(|message| &message.items);
         let lists = lists.chain(self.components.iter().map(|component| &component.items));
-        let lists = lists.chain(self.groups.iter().map(|group| &group.items)).chain([&self.common]);
+        let lists =
+            lists.chain(self.groups.iter().map(|group| &group.items)).chain([&self.header_trailer_members]);
         DictionaryFileSummary {
             file: self.file.clone(),
             form: self.form,
@@ -138,9 +139,9 @@ pub(super) fn parse(file: &str, content: &[u8]) -> Result<RawDictionary, Error> 
     };
     xml.rest_is_empty()?;
     raw.file = file.to_owned();
-    raw.notes = std::mem::take(&mut xml.notes);
+    raw.omissions = std::mem::take(&mut xml.omissions);
     for field in &raw.fields {
-        raw.tags.insert(field.name.clone(), field.tag);
+        raw.tag_by_name.insert(field.name.clone(), field.tag);
     }
     for (index, component) in raw.components.iter().enumerate() {
         raw.component_index.insert(component.key.clone(), index);
@@ -153,11 +154,11 @@ pub(super) fn parse(file: &str, content: &[u8]) -> Result<RawDictionary, Error> 
 
 /// Groups written in a list, those inside others too.
 fn groups_in(items: &[RawMember]) -> usize {
-    let inside = items.iter().map(|item| match item {
+    let nested_items = items.iter().map(|item| match item {
         RawMember::Group { items, .. } => 1 + groups_in(items),
         _ => 0,
     });
-    inside.sum()
+    nested_items.sum()
 }
 
 /// An opening tag without its namespace prefix.
@@ -182,18 +183,26 @@ pub(super) struct XmlTagReader<'c> {
     content: &'c [u8],
     reader: Reader<&'c [u8]>,
     /// Elements open.
-    depth: usize,
+    open_elements: usize,
     /// Lines are counted from here on.
-    counted: usize,
+    counted_offset: usize,
     line: usize,
-    notes: Vec<(usize, String)>,
+    omissions: Vec<(usize, String)>,
 }
 
 impl<'c> XmlTagReader<'c> {
     fn new(file: &'c str, content: &'c [u8]) -> Self {
         let mut reader = Reader::from_reader(content);
         reader.config_mut().trim_text(true);
-        XmlTagReader { file, content, reader, depth: 0, counted: 0, line: 1, notes: Vec::new() }
+        XmlTagReader {
+            file,
+            content,
+            reader,
+            open_elements: 0,
+            counted_offset: 0,
+            line: 1,
+            omissions: Vec::new(),
+        }
     }
 
     /// Returns the next child, or `None` at the closing tag of the current element and at the end.
@@ -210,22 +219,22 @@ impl<'c> XmlTagReader<'c> {
             };
             let (start, empty) = match event {
                 Event::Start(start) => {
-                    self.depth += 1;
+                    self.open_elements += 1;
                     (start, false)
                 }
                 Event::Empty(start) => (start, true),
                 Event::End(_) => {
-                    self.depth -= 1;
+                    self.open_elements -= 1;
                     return Ok(None);
                 }
                 // A file cut off would be a smaller dictionary without a word.
-                Event::Eof if self.depth > 0 => return Err(self.cut_off()),
+                Event::Eof if self.open_elements > 0 => return Err(self.cut_off()),
                 Event::Eof => return Ok(None),
                 _ => continue,
             };
-            let end = self.reader.buffer_position() as usize;
+            let tag_end = self.reader.buffer_position() as usize;
             let len = start.len() + if empty { 3 } else { 2 };
-            let line = self.count_to(end.saturating_sub(len));
+            let line = self.count_to(tag_end.saturating_sub(len));
             return self.open(&start, empty, line).map(Some);
         }
     }
@@ -235,11 +244,11 @@ impl<'c> XmlTagReader<'c> {
         if open.empty {
             return Ok(());
         }
-        let outside = self.depth - 1;
-        while self.depth > outside {
+        let outside = self.open_elements - 1;
+        while self.open_elements > outside {
             match self.reader.read_event() {
-                Ok(Event::Start(_)) => self.depth += 1,
-                Ok(Event::End(_)) => self.depth -= 1,
+                Ok(Event::Start(_)) => self.open_elements += 1,
+                Ok(Event::End(_)) => self.open_elements -= 1,
                 Ok(Event::Eof) => return Err(self.cut_off()),
                 Ok(_) => {}
                 Err(error) => return Err(self.error_here(format!("not well-formed XML: {error}"))),
@@ -250,7 +259,7 @@ impl<'c> XmlTagReader<'c> {
 
     /// Notes a definition that is left out. The length of the file bounds the notes.
     pub(super) fn note(&mut self, line: usize, reason: impl Into<String>) {
-        self.notes.push((line, reason.into()));
+        self.omissions.push((line, reason.into()));
     }
 
     /// Leaves an element that does not belong where it is, with a note.
@@ -307,9 +316,9 @@ impl<'c> XmlTagReader<'c> {
     }
 
     fn count_to(&mut self, end: usize) -> usize {
-        let end = end.clamp(self.counted, self.content.len());
-        self.line += memchr::memchr_iter(b'\n', &self.content[self.counted..end]).count();
-        self.counted = end;
+        let end = end.clamp(self.counted_offset, self.content.len());
+        self.line += memchr::memchr_iter(b'\n', &self.content[self.counted_offset..end]).count();
+        self.counted_offset = end;
         self.line
     }
 

@@ -29,7 +29,7 @@ pub(super) fn is_detected() -> bool {
 /// - [`is_detected`] has returned true.
 /// - `columns` has room for `message`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) unsafe fn read(
+pub(super) unsafe fn read_fields(
     message: &[u8],
     sep: u8,
     data: &RawFieldTags,
@@ -57,27 +57,27 @@ pub(super) unsafe fn read(
         )
     };
     let (nine, ascii_zero) = (_mm512_set1_epi8(9), _mm512_set1_epi8(0x30));
-    let before = _mm512_set1_epi32(i32::from_le_bytes([60, 61, 62, 63]));
+    let step_indices = _mm512_set1_epi32(i32::from_le_bytes([60, 61, 62, 63]));
     let mut digits_before = zero;
     while offset < message.len() {
-        let left = message.len() - offset;
-        let valid = if left >= STEP { u64::MAX } else { u64::MAX >> (STEP - left) };
+        let bytes_left = message.len() - offset;
+        let valid = if bytes_left >= STEP { u64::MAX } else { u64::MAX >> (STEP - bytes_left) };
         // SAFETY: the mask lets only bytes up to the end of `message` be read; the others are zero
         // and never touched.
         let block = unsafe { _mm512_maskz_loadu_epi8(valid, message.as_ptr().add(offset).cast()) };
         let sep_mask = _mm512_mask_cmpeq_epi8_mask(valid, block, sep_pattern);
         let eq_mask = _mm512_cmpeq_epi8_mask(block, eq_pattern);
         sums = _mm512_add_epi64(sums, _mm512_sad_epu8(block, zero));
-        let resolved = masks.resolve(sep_mask, eq_mask);
+        let resolved = masks.resolve_masks(sep_mask, eq_mask);
         // Behind the message's last separator a field seems to start.
         let tag_mask = resolved.tags & valid;
         let digits = _mm512_maskz_mov_epi8(tag_mask, _mm512_xor_si512(block, ascii_zero));
         let not_digit = _mm512_cmpgt_epu8_mask(digits, nine);
         let leading_zero = _mm512_mask_testn_epi8_mask(resolved.starts & tag_mask, digits, digits);
-        let count = resolved.equals.count_ones();
-        let positions = _mm512_castsi512_si128(_mm512_maskz_compress_epi8(resolved.equals, iota));
+        let count = resolved.equals_bits.count_ones();
+        let positions = _mm512_castsi512_si128(_mm512_maskz_compress_epi8(resolved.equals_bits, iota));
         let fours = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(positions), spread);
-        let four = _mm512_permutex2var_epi8(digits_before, _mm512_add_epi8(fours, before), digits);
+        let four = _mm512_permutex2var_epi8(digits_before, _mm512_add_epi8(fours, step_indices), digits);
         // Tens and ones, then hundreds: bytes in the order they are written.
         let pairs = _mm512_maddubs_epi16(four, _mm512_set1_epi16(0x010a));
         let tag = _mm512_madd_epi16(pairs, _mm512_set1_epi32(0x0001_0064));
@@ -87,16 +87,16 @@ pub(super) unsafe fn read(
         let high_words = _mm512_cmpgt_epu32_mask(word, _mm512_set1_epi32(31));
         let bits = _mm512_mask_mov_epi32(bits, high_words, _mm512_permutex2var_epi32(high[0], word, high[1]));
         let length = _mm512_mask_test_epi32_mask(active, bits, _mm512_rolv_epi32(one, tag));
-        let wrong = resolved.wrong || not_digit | leading_zero != 0;
+        let wrong = resolved.has_wrong_field || not_digit | leading_zero != 0;
         // The byte five before the '=' is a digit of this tag, or (seldom) of the one before.
-        let long = resolved.equals & (tag_mask << 5 | tags_before >> 59);
+        let long = resolved.equals_bits & (tag_mask << 5 | tags_before >> 59);
         if wrong || u64::from(length) | long != 0 {
             // SAFETY: the columns have room for FIELDS_MAX from `eqs` on, as below.
             let usual = !wrong
                 && unsafe {
                     _mm512_storeu_si512(tags.add(eqs).cast(), tag);
                     let places = std::slice::from_raw_parts_mut(tags.add(eqs), FIELDS_MAX);
-                    unusual(message, offset, resolved.equals, long, data, places)
+                    read_unusual(message, offset, resolved.equals_bits, long, data, places)
                 };
             if !usual {
                 let fields = seps.min(eqs);
@@ -106,22 +106,22 @@ pub(super) unsafe fn read(
                     sum += u64::from(chunk.iter().map(|&byte| u16::from(byte)).sum::<u16>());
                     seps += chunk.iter().filter(|&&byte| byte == sep).count();
                 }
-                let stopped = fields.checked_sub(1).map_or(0, |last| columns.ends[last] as usize + 1);
-                return ScanTotals { sum, seps, fields, stopped };
+                let walk_offset = fields.checked_sub(1).map_or(0, |last| columns.ends[last] as usize + 1);
+                return ScanTotals { byte_sum: sum, seps, fields, walk_start: walk_offset };
             }
         } else {
             // SAFETY: as for the columns below.
             unsafe { _mm512_storeu_si512(tags.add(eqs).cast(), tag) };
         }
         let base = _mm512_set1_epi32(offset as i32);
-        let start = _mm512_add_epi32(_mm512_cvtepu8_epi32(positions), _mm512_add_epi32(base, one));
+        let value_starts = _mm512_add_epi32(_mm512_cvtepu8_epi32(positions), _mm512_add_epi32(base, one));
         let separators = _mm512_castsi512_si128(_mm512_maskz_compress_epi8(sep_mask, iota));
-        let end = _mm512_add_epi32(_mm512_cvtepu8_epi32(separators), base);
+        let value_ends = _mm512_add_epi32(_mm512_cvtepu8_epi32(separators), base);
         // SAFETY: no step before had more than FIELDS_MAX of either, so `eqs` and `seps` are at most
         // `at / STEP * FIELDS_MAX`, and the columns have room for two steps' more than that.
         unsafe {
-            _mm512_storeu_si512(starts.add(eqs).cast(), start);
-            _mm512_storeu_si512(ends.add(seps).cast(), end);
+            _mm512_storeu_si512(starts.add(eqs).cast(), value_starts);
+            _mm512_storeu_si512(ends.add(seps).cast(), value_ends);
         }
         eqs += count as usize;
         seps += sep_mask.count_ones() as usize;
@@ -129,8 +129,8 @@ pub(super) unsafe fn read(
         offset += STEP;
     }
     let fields = seps.min(eqs);
-    let stopped = fields.checked_sub(1).map_or(0, |last| columns.ends[last] as usize + 1);
-    ScanTotals { sum: _mm512_reduce_add_epi64(sums) as u64, seps, fields, stopped }
+    let walk_offset = fields.checked_sub(1).map_or(0, |last| columns.ends[last] as usize + 1);
+    ScanTotals { byte_sum: _mm512_reduce_add_epi64(sums) as u64, seps, fields, walk_start: walk_offset }
 }
 
 /// Reads the fields of a message that has the tags of `shape`, and returns the sum of its bytes. Returns `None` if
@@ -166,12 +166,12 @@ pub(super) unsafe fn read_expected(
     // SAFETY: there is room for one field.
     unsafe { *starts = shape.skips[0] - 1 };
     while offset < message.len() {
-        let left = message.len() - offset;
-        let (block, valid) = if left >= STEP {
+        let bytes_left = message.len() - offset;
+        let (block, valid) = if bytes_left >= STEP {
             // SAFETY: 64 bytes are left; the load needs no alignment.
             (unsafe { _mm512_loadu_si512(message.as_ptr().add(offset).cast()) }, u64::MAX)
         } else {
-            let valid = u64::MAX >> (STEP - left);
+            let valid = u64::MAX >> (STEP - bytes_left);
             // SAFETY: the mask lets only bytes up to the end of `message` be read; the others are zero and
             // never touched.
             (unsafe { _mm512_maskz_loadu_epi8(valid, message.as_ptr().add(offset).cast()) }, valid)
@@ -183,7 +183,7 @@ pub(super) unsafe fn read_expected(
         let tag_mask = equals.wrapping_sub(field_starts);
         let text_mask = (tag_mask | equals) & valid;
         // SAFETY: `cursor` is at most the length of the text, after which 64 bytes are.
-        let text = unsafe { _mm512_loadu_si512(shape.text.as_ptr().add(cursor).cast()) };
+        let text = unsafe { _mm512_loadu_si512(shape.tag_text.as_ptr().add(cursor).cast()) };
         let text = _mm512_maskz_expand_epi8(text_mask, text);
         let differ = _mm512_mask_cmpneq_epi8_mask(text_mask, text, block);
         let no_value = sep_mask & (equals << 1 | equal);
@@ -194,14 +194,14 @@ pub(super) unsafe fn read_expected(
         (carry, equal) = ((sep_mask | tag_mask) >> 63, equals >> 63);
         sums = _mm512_add_epi64(sums, _mm512_sad_epu8(block, zero));
         let separators = _mm512_castsi512_si128(_mm512_maskz_compress_epi8(sep_mask, iota));
-        let end = _mm512_add_epi32(_mm512_cvtepu8_epi32(separators), base);
+        let value_ends = _mm512_add_epi32(_mm512_cvtepu8_epi32(separators), base);
         // SAFETY: each separator so far ended a field whose '=' is in the text up to `cursor`, so there are
         // at most as many as the shape has fields, and 64 skips after. None of the steps had more than
         // FIELDS_MAX, and the columns have room for two steps' fields more than those.
         unsafe {
             let skip = _mm512_loadu_si512(shape.skips.as_ptr().add(seps + 1).cast());
-            _mm512_storeu_si512(ends.add(seps).cast(), end);
-            _mm512_storeu_si512(starts.add(seps + 1).cast(), _mm512_add_epi32(end, skip));
+            _mm512_storeu_si512(ends.add(seps).cast(), value_ends);
+            _mm512_storeu_si512(starts.add(seps + 1).cast(), _mm512_add_epi32(value_ends, skip));
         }
         seps += sep_mask.count_ones() as usize;
         base = _mm512_add_epi32(base, _mm512_set1_epi32(STEP as i32));
@@ -214,7 +214,7 @@ pub(super) unsafe fn read_expected(
 /// Reads the `long` tags of the step at `offset` one by one into `places`, one for each of `equals`, and
 /// says whether no tag is wrong or a length field's. All bytes of the tags are known to be digits.
 #[cold]
-fn unusual(
+fn read_unusual(
     message: &[u8],
     offset: usize,
     equals: u64,
@@ -227,19 +227,19 @@ fn unusual(
         let equal = offset + bit as usize;
         let digits = message[..equal].iter().rev().take(10).take_while(|byte| byte.is_ascii_digit());
         let index = (equals & ((1 << bit) - 1)).count_ones() as usize;
-        tags[index] = portable::tag(message, equal - digits.count(), equal);
+        tags[index] = portable::parse_tag(message, equal - digits.count(), equal);
         long &= long - 1;
     }
-    let read = &tags[..equals.count_ones() as usize];
-    read.iter().all(|&tag| tag != 0 && data.data_of(tag).is_none())
+    let valid_tags = &tags[..equals.count_ones() as usize];
+    valid_tags.iter().all(|&tag| tag != 0 && data.data_of(tag).is_none())
 }
 
-static IOTA: [u8; STEP] = counted(1);
+static IOTA: [u8; STEP] = counted_bytes(1);
 
 /// Lane l of four bytes is l, four times.
-static SPREAD: [u8; STEP] = counted(4);
+static SPREAD: [u8; STEP] = counted_bytes(4);
 
-const fn counted(times: usize) -> [u8; STEP] {
+const fn counted_bytes(times: usize) -> [u8; STEP] {
     let mut bytes = [0; STEP];
     let mut i = 0;
     while i < STEP {

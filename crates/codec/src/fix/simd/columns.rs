@@ -13,7 +13,7 @@ pub(crate) struct FieldColumns {
     /// One past the last bytes of values.
     pub ends: Vec<u32>,
     /// Messages of fewer bytes have room.
-    covered: usize,
+    room_bytes: usize,
 }
 
 impl FieldColumns {
@@ -21,9 +21,9 @@ impl FieldColumns {
     /// step, and as many more past the last.
     #[inline]
     pub(super) fn make_room(&mut self, bytes: usize) {
-        if bytes >= self.covered {
-            self.grow(Self::room(bytes));
-            self.covered = bytes + 1;
+        if bytes >= self.room_bytes {
+            self.grow_columns(Self::room(bytes));
+            self.room_bytes = bytes + 1;
         }
     }
 
@@ -36,13 +36,13 @@ impl FieldColumns {
     /// Writes the field at `index`.
     pub(crate) fn write_field(&mut self, index: usize, tag: u32, start: u32, end: u32) {
         if index >= self.ends.len() {
-            self.grow(2 * index + FIELDS_MAX);
+            self.grow_columns(2 * index + FIELDS_MAX);
         }
         (self.tags[index], self.starts[index], self.ends[index]) = (tag, start, end);
     }
 
     #[cold]
-    fn grow(&mut self, room: usize) {
+    fn grow_columns(&mut self, room: usize) {
         // The last one to grow is the one looked at.
         for column in [&mut self.tags, &mut self.starts, &mut self.ends] {
             column.resize(room.max(column.len()), 0);

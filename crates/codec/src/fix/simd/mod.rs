@@ -45,14 +45,14 @@ enum FixInstructionSet {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ScanTotals {
     /// The sum of all bytes, wrapping nowhere.
-    pub sum: u64,
+    pub byte_sum: u64,
     /// Separators.
     pub seps: usize,
     /// Fields read, a separator after each.
     pub fields: usize,
     /// The first field that the walk must read: at or before the first length field, the first wrong field and text
     /// after the last separator. Without such a field, the message's length.
-    pub stopped: usize,
+    pub walk_start: usize,
 }
 
 impl FixKernel {
@@ -74,22 +74,22 @@ impl FixKernel {
     #[cfg(any(test, feature = "twin"))]
     pub(crate) fn all() -> Vec<Self> {
         #[allow(unused_mut, reason = "elsewhere than on x86-64 there is only one")]
-        let mut all = vec![FixKernel(FixInstructionSet::Portable)];
+        let mut kernels = vec![FixKernel(FixInstructionSet::Portable)];
         #[cfg(target_arch = "x86_64")]
         {
             if avx2::is_detected() {
-                all.push(FixKernel(FixInstructionSet::Avx2));
+                kernels.push(FixKernel(FixInstructionSet::Avx2));
             }
             if avx512::is_detected() {
-                all.push(FixKernel(FixInstructionSet::Avx512));
+                kernels.push(FixKernel(FixInstructionSet::Avx512));
             }
         }
-        all
+        kernels
     }
 
     /// Reads the fields of `message` into `columns`. `message` must be shorter than 4 GiB, which the bound
     /// on a message sees to.
-    pub(crate) fn read(
+    pub(crate) fn read_fields(
         self,
         message: &[u8],
         sep: u8,
@@ -102,16 +102,16 @@ impl FixKernel {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions,
             // and room for the message was just made.
-            FixInstructionSet::Avx512 => unsafe { avx512::read(message, sep, data, columns) },
+            FixInstructionSet::Avx512 => unsafe { avx512::read_fields(message, sep, data, columns) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-            FixInstructionSet::Avx2 => unsafe { avx2::read(message, sep, data, columns) },
-            FixInstructionSet::Portable => portable::read(message, sep, data, columns),
+            FixInstructionSet::Avx2 => unsafe { avx2::read_fields(message, sep, data, columns) },
+            FixInstructionSet::Portable => portable::read_fields(message, sep, data, columns),
         }
     }
 
     /// Reads where the values of `message` are into `columns`, if it has the tags of `shape` and nothing is
-    /// wrong with any field; the tags are not written. The sum of its bytes. As long as `read` allows.
+    /// wrong with any field; the tags are not written. The sum of its bytes. As long as `read_fields` allows.
     #[inline(always)]
     pub(crate) fn read_expected(
         self,
@@ -164,9 +164,9 @@ const FIELDS_MAX: usize = STEP / 4;
 #[derive(Debug, Clone, Copy)]
 struct FieldMaskCarry {
     /// The next step's first byte starts a field.
-    start: u64,
+    starts_field: u64,
     /// A field has started and has no `=` yet.
-    open: bool,
+    in_tag: bool,
     /// The last byte of the step before was the first `=` of its field.
     equal: u64,
 }
@@ -177,31 +177,31 @@ struct FieldMasks {
     /// First bytes of fields.
     starts: u64,
     /// The first `=` of each field.
-    equals: u64,
+    equals_bits: u64,
     /// The bytes of tags.
     tags: u64,
     /// A field without `=`, tag or value. Without one there are at most `FIELDS_MAX` separators,
     /// and as many first `=`.
-    wrong: bool,
+    has_wrong_field: bool,
 }
 
 impl FieldMaskCarry {
-    const START: FieldMaskCarry = FieldMaskCarry { start: 1, open: false, equal: 0 };
+    const START: FieldMaskCarry = FieldMaskCarry { starts_field: 1, in_tag: false, equal: 0 };
 
     #[inline(always)]
-    fn resolve(&mut self, seps: u64, eqs: u64) -> FieldMasks {
-        let starts = seps << 1 | self.start;
-        let open = u64::from(self.open);
+    fn resolve_masks(&mut self, seps: u64, eqs: u64) -> FieldMasks {
+        let starts = seps << 1 | self.starts_field;
+        let open_bit = u64::from(self.in_tag);
         let (sum, carry) = starts.overflowing_add(!eqs);
-        let (sum, open_carry) = sum.overflowing_add(open);
+        let (sum, open_carry) = sum.overflowing_add(open_bit);
         let equals = sum & eqs;
-        let tags = equals.wrapping_sub(starts).wrapping_sub(open);
+        let tags = equals.wrapping_sub(starts).wrapping_sub(open_bit);
         let no_equals = seps & !sum;
         let no_tag = starts & eqs;
         let no_value = seps & (equals << 1 | self.equal);
         let wrong = (no_equals | no_tag | no_value) != 0;
-        *self = FieldMaskCarry { start: seps >> 63, open: carry | open_carry, equal: equals >> 63 };
-        FieldMasks { starts, equals, tags, wrong }
+        *self = FieldMaskCarry { starts_field: seps >> 63, in_tag: carry | open_carry, equal: equals >> 63 };
+        FieldMasks { starts, equals_bits: equals, tags, has_wrong_field: wrong }
     }
 }
 

@@ -9,8 +9,13 @@ use unitape_base::digits::{self, ONES};
 pub(super) type ByteMasks = (u64, u64, u64);
 
 /// Reads the fields of a message on 8-byte words.
-pub(super) fn read(message: &[u8], sep: u8, data: &RawFieldTags, columns: &mut FieldColumns) -> ScanTotals {
-    read_with(message, sep, data, columns, |block| step(block, sep))
+pub(super) fn read_fields(
+    message: &[u8],
+    sep: u8,
+    data: &RawFieldTags,
+    columns: &mut FieldColumns,
+) -> ScanTotals {
+    read_with(message, sep, data, columns, |block| step_masks(block, sep))
 }
 
 /// Reads the fields of a message that has the tags of `shape`, on 8-byte words.
@@ -20,7 +25,7 @@ pub(super) fn read_expected(
     shape: &TagSequence,
     columns: &mut FieldColumns,
 ) -> Option<u64> {
-    read_expected_with(message, shape, columns, |block| step(block, sep))
+    read_expected_with(message, shape, columns, |block| step_masks(block, sep))
 }
 
 /// Reads the fields of a message; compiled once for each instruction set. `step` reads 64 bytes.
@@ -51,9 +56,9 @@ pub(super) fn read_with(
         sum += block_sum;
         // The padding of a short block is not input, whatever the separator is.
         let sep_mask = sep_mask & (u64::MAX >> (STEP - chunk.len()));
-        let resolved = masks.resolve(sep_mask, eq_mask);
+        let resolved = masks.resolve_masks(sep_mask, eq_mask);
         let (fields, seps_before) = (seps.min(eqs), seps);
-        let mut wrong = resolved.wrong;
+        let mut wrong = resolved.has_wrong_field;
         if !wrong {
             let mut left = sep_mask;
             while left != 0 {
@@ -61,12 +66,12 @@ pub(super) fn read_with(
                 seps += 1;
                 left &= left - 1;
             }
-            let mut left = resolved.equals;
+            let mut left = resolved.equals_bits;
             while left != 0 {
                 let equal = base + left.trailing_zeros() as usize;
                 // The separator before is known: it is in this step or in one before.
-                let start = if eqs == 0 { 0 } else { ends[eqs - 1] as usize + 1 };
-                let tag = tag(message, start, equal);
+                let value_start = if eqs == 0 { 0 } else { ends[eqs - 1] as usize + 1 };
+                let tag = parse_tag(message, value_start, equal);
                 wrong |= tag == 0 || data.data_of(tag).is_some();
                 (tags[eqs], starts[eqs]) = (tag, equal as u32 + 1);
                 eqs += 1;
@@ -80,13 +85,13 @@ pub(super) fn read_with(
                 sum += u64::from(chunk.iter().map(|&byte| u16::from(byte)).sum::<u16>());
                 seps += chunk.iter().filter(|&&byte| byte == sep).count();
             }
-            let stopped = fields.checked_sub(1).map_or(0, |last| ends[last] as usize + 1);
-            return ScanTotals { sum, seps, fields, stopped };
+            let walk_offset = fields.checked_sub(1).map_or(0, |last| ends[last] as usize + 1);
+            return ScanTotals { byte_sum: sum, seps, fields, walk_start: walk_offset };
         }
     }
     let fields = seps.min(eqs);
     let stopped = fields.checked_sub(1).map_or(0, |last| ends[last] as usize + 1);
-    ScanTotals { sum, seps, fields, stopped }
+    ScanTotals { byte_sum: sum, seps, fields, walk_start: stopped }
 }
 
 /// Reads the fields of a message that has the tags of `shape`, and returns the sum of its bytes. Finds the separators
@@ -134,7 +139,7 @@ pub(super) fn read_expected_with(
     }
     let (starts, ends) = (columns.starts.get_mut(..fields)?, columns.ends.get(..fields)?);
     let (mut offset, mut differ) = (0, 0);
-    for ((&end, start), &(word, mask, skip)) in ends.iter().zip(starts).zip(&shape.words) {
+    for ((&end, start), &(word, mask, skip)) in ends.iter().zip(starts).zip(&shape.tag_words) {
         let eight = match message.get(offset..).and_then(|rest| rest.first_chunk::<8>()) {
             Some(eight) => u64::from_le_bytes(*eight),
             None => last_word(message, offset),
@@ -158,7 +163,7 @@ fn last_word(message: &[u8], offset: usize) -> u64 {
 
 /// Parses the tag in `message[start..equal]`. Returns 0 if it is not 1 to 9 digits without a leading zero.
 #[inline(always)]
-pub(super) fn tag(message: &[u8], start: usize, equal: usize) -> u32 {
+pub(super) fn parse_tag(message: &[u8], start: usize, equal: usize) -> u32 {
     let digits = equal.wrapping_sub(start);
     // A load of eight bytes that ends at the '=', unless the message starts too close.
     if let Some(eight) = equal.checked_sub(8).and_then(|from| message.get(from..equal))
@@ -188,7 +193,7 @@ const _: () = assert!(FIELDS_MAX * 4 == STEP);
 
 /// Computes the masks of 64 bytes, eight at a time.
 #[inline(always)]
-fn step(block: &[u8; STEP], sep: u8) -> ByteMasks {
+fn step_masks(block: &[u8; STEP], sep: u8) -> ByteMasks {
     let (sep, eq) = (u64::from(sep) * ONES, u64::from(b'=') * ONES);
     let (mut seps, mut eqs) = (0, 0);
     // Two lanes of 16 bits for each pair of bytes: eight words add at most 8 × 510, far from
@@ -197,14 +202,14 @@ fn step(block: &[u8; STEP], sep: u8) -> ByteMasks {
     for (i, eight) in block.as_chunks::<8>().0.iter().enumerate() {
         let word = u64::from_le_bytes(*eight);
         lanes += (word & EVEN) + (word >> 8 & EVEN);
-        seps |= zeros(word ^ sep) << (8 * i);
-        eqs |= zeros(word ^ eq) << (8 * i);
+        seps |= zero_bytes(word ^ sep) << (8 * i);
+        eqs |= zero_bytes(word ^ eq) << (8 * i);
     }
     (seps, eqs, (lanes & 0xffff) + (lanes >> 16 & 0xffff) + (lanes >> 32 & 0xffff) + (lanes >> 48))
 }
 
 /// Sets a bit for each byte of `x` that is zero.
 #[inline(always)]
-fn zeros(x: u64) -> u64 {
+fn zero_bytes(x: u64) -> u64 {
     (digits::zeros(x) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }

@@ -56,18 +56,19 @@ fn compare_expecting(message: &[u8], sep: u8, shape: Option<&TagSequence>) -> Re
                 return Err(format!("{kernel:?}: {found:?} {read:?}, not {right:?} {expected:?}"));
             }
         }
-        let pass = kernel.read(message, sep, &data, &mut columns);
-        if (pass.sum, pass.seps) != (sum, seps) {
+        let pass = kernel.read_fields(message, sep, &data, &mut columns);
+        if (pass.byte_sum, pass.seps) != (sum, seps) {
             return Err(format!("{kernel:?}: {pass:?}, not {sum} and {seps}"));
         }
         let read: Vec<_> = (0..pass.fields).map(|at| token(&columns, at, columns.tags[at])).collect();
         // It may stop up to a step before the first unusual field, and not at all if there is none.
         let all = expected.last().map_or(0, |last| last.end as usize + 1) == message.len();
-        if read[..] != expected[..read.len().min(expected.len())] || all != (pass.stopped == message.len()) {
+        if read[..] != expected[..read.len().min(expected.len())] || all != (pass.walk_start == message.len())
+        {
             return Err(format!("{kernel:?}: {pass:?} {read:?}, not {expected:?}"));
         }
         let end = read.last().map_or(0, |last| last.end as usize + 1);
-        if pass.stopped != end || expected.len() > read.len() + 2 * FIELDS_MAX {
+        if pass.walk_start != end || expected.len() > read.len() + 2 * FIELDS_MAX {
             return Err(format!("{kernel:?}: {pass:?} stopped elsewhere"));
         }
     }

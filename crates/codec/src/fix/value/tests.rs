@@ -138,7 +138,7 @@ proptest! {
     #[test]
     fn short_and_long_readings_agree(text in "-?[0-9.]{0,18}|-?[0-9]{0,12}[.]?[0-9]{0,12}|-?[-0-9.:/+ e]{0,18}") {
         let text = text.as_bytes();
-        let (negative, digits) = signed(text);
+        let (negative, digits) = split_sign(text);
         prop_assert_eq!(decimal(text), decimal_19(negative, digits), "{:?}", text);
         let long = int_long(negative, digits).filter(|_| !digits.is_empty());
         prop_assert_eq!(int(text), long);

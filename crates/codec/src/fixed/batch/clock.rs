@@ -12,9 +12,9 @@ use crate::times::{CachedTimeZone, TimeForm, TimeFormKind};
 #[derive(Debug, Clone)]
 pub(super) struct ClockColumn {
     /// Where HHMMSS is.
-    pub start: usize,
+    pub column_start: usize,
     /// Digits of a second after it.
-    pub digits: usize,
+    pub fraction_digits: usize,
     pub pad: u8,
     /// Blank is no value; otherwise it is a fault.
     pub blank: bool,
@@ -22,7 +22,7 @@ pub(super) struct ClockColumn {
     dated: bool,
     /// Column of the header that has the day.
     header: Option<u16>,
-    zone: u16,
+    zone_index: u16,
 }
 
 /// The origin from which instants of a day are counted.
@@ -30,7 +30,7 @@ pub(super) struct ClockColumn {
 pub(super) struct DayOrigin<'d> {
     zone: &'d mut CachedTimeZone,
     /// Start of the header's date.
-    start: Option<i64>,
+    header_day_ns: Option<i64>,
 }
 
 impl ClockColumn {
@@ -44,46 +44,54 @@ impl ClockColumn {
     ) -> Option<Self> {
         let dated = holds == TimeFormKind::Both;
         let digits = usize::from(if dated { form.stamp_digits? } else { form.clock_digits? });
-        let start = column.start() + if dated { 8 } else { 0 };
+        let clock_start = column.start() + if dated { 8 } else { 0 };
         let blank = column.trim != TrimSide::None;
-        Some(Self { start, digits, pad: column.pad, blank, dated, header, zone })
+        Some(Self {
+            column_start: clock_start,
+            fraction_digits: digits,
+            pad: column.pad,
+            blank,
+            dated,
+            header,
+            zone_index: zone,
+        })
     }
 
     /// Returns the end of the 16 bytes that a load reads.
-    pub(super) fn reach(&self) -> usize {
-        self.start + 16
+    pub(super) fn bytes_needed(&self) -> usize {
+        self.column_start + 16
     }
 
-    pub(super) fn read<'b>(
+    pub(super) fn read_lanes<'b>(
         &self,
         kernel: BatchKernel,
         rows: impl RecordBatch<'b>,
         day: DayOrigin<'_>,
         buffers: LaneBuffers<'_>,
     ) -> LaneFaults {
-        let LaneBuffers { values, scratch, odd } = buffers;
+        let LaneBuffers { lane_values: values, scratch, has_odd_values: odd } = buffers;
         let mut odd_date = *odd;
-        let mut faults = kernel.clocks(self, rows, values, odd);
+        let mut faults = kernel.read_clocks(self, rows, values, odd);
         if !self.dated {
-            match day.start {
+            match day.header_day_ns {
                 Some(start) => values.iter_mut().for_each(|v| *v = v.wrapping_add(start)),
                 // Its day is not known, or has a change of the clock in it.
-                None => faults.bad = u64::MAX,
+                None => faults.bad_lanes = u64::MAX,
             }
             return faults;
         }
         let date = DigitColumn {
-            start: self.start - 8,
-            width: 8,
+            column_start: self.column_start - 8,
+            digit_count: 8,
             pad: self.pad,
-            leading: false,
+            may_be_padded: false,
             blank: self.blank,
             extra_digits: 0,
         };
-        let dates = kernel.numbers(&date, rows, scratch, &mut odd_date);
+        let dates = kernel.read_numbers(&date, rows, scratch, &mut odd_date);
         *odd |= odd_date;
         // Blank or not, but both.
-        faults.bad |= dates.bad | (dates.empty ^ faults.empty);
+        faults.bad_lanes |= dates.bad_lanes | (dates.empty ^ faults.empty);
         let (mut last, mut start) = (i64::MIN, None);
         for lane in 0..rows.count() {
             if scratch[lane] != last {
@@ -94,7 +102,7 @@ impl ClockColumn {
             match start {
                 Some(start) => values[lane] += start,
                 None if faults.empty >> lane & 1 == 1 => {}
-                None => faults.bad |= 1 << lane,
+                None => faults.bad_lanes |= 1 << lane,
             }
         }
         faults
@@ -104,12 +112,12 @@ impl ClockColumn {
 impl<'d> DayOrigin<'d> {
     pub(super) fn from_clock(clock: &ClockColumn, decoder: &'d mut FixedWidthDecoder) -> Self {
         let (_, header, zones) = decoder.context();
-        let zone = &mut zones[usize::from(clock.zone)];
-        let start = match clock.header.and_then(|h| header.get(usize::from(h))) {
+        let zone = &mut zones[usize::from(clock.zone_index)];
+        let day_start_ns = match clock.header.and_then(|h| header.get(usize::from(h))) {
             Some(ColumnValue::Date(days)) => day_start(*days, zone),
             _ => None,
         };
-        Self { zone, start }
+        Self { zone, header_day_ns: day_start_ns }
     }
 }
 

@@ -68,7 +68,7 @@ impl RecordFramer {
     /// its terminator and no other line end inside. A [`Decoder`](super::FixedWidthDecoder) finds the same records
     /// there, unless `offset` is the start of their file. Returns 0 if the text must be translated first.
     #[inline]
-    pub fn fill(
+    pub fn frame_records(
         &self,
         layout: &FixedWidthLayout,
         bytes: &[u8],
@@ -90,11 +90,12 @@ impl RecordFramer {
         {
             return count;
         }
-        let mut start = offset;
+        let mut record_start = offset;
         let has_one_line_end = |f: &&FramedRecord| {
-            let end = f.end as usize;
-            let is_single_line = memchr::memchr(b'\n', &bytes[start..end]) == Some(end - start - 1);
-            start = end;
+            let record_end = f.end as usize;
+            let is_single_line = memchr::memchr(b'\n', &bytes[record_start..record_end])
+                == Some(record_end - record_start - 1);
+            record_start = record_end;
             is_single_line
         };
         records[..count].iter().take_while(has_one_line_end).count()
@@ -114,10 +115,10 @@ impl RecordFramer {
         if layout.page.is_some() {
             return None;
         }
-        let first = self.record_at(layout, bytes, offset)?;
-        let (length, stride) = (first.length as usize, first.end as usize - offset);
-        let rest = &bytes[offset..];
-        let records = || rest.chunks_exact(stride).take(LANES);
+        let first_record = self.record_at(layout, bytes, offset)?;
+        let (length, stride) = (first_record.length as usize, first_record.end as usize - offset);
+        let bytes_after = &bytes[offset..];
+        let records = || bytes_after.chunks_exact(stride).take(LANES);
         // The loops look at the same bytes of each record; what they look for is decided before.
         let count = match (layout.terminator, stride - length) {
             (RecordTerminator::None, _) => records().len(),
@@ -126,23 +127,25 @@ impl RecordFramer {
             }
             // A carriage return before a line feed belongs to the line end; one before a record is passed over.
             _ => {
-                let last = length - 1;
-                records().take_while(|r| r[length] == b'\n' && r[last] != b'\r' && r[0] != b'\r').count()
+                let terminator_index = length - 1;
+                records()
+                    .take_while(|r| r[length] == b'\n' && r[terminator_index] != b'\r' && r[0] != b'\r')
+                    .count()
             }
         };
         // The bytes from the start of a record on decide its type.
         let from = |i: usize| match layout.terminator {
-            RecordTerminator::None => &rest[i * stride..][..stride],
-            _ => &rest[i * stride..],
+            RecordTerminator::None => &bytes_after[i * stride..][..stride],
+            _ => &bytes_after[i * stride..],
         };
-        let alike = |i: &usize| self.kind_of(layout, from(*i)) == Some(first.kind);
+        let alike = |i: &usize| self.kind_of(layout, from(*i)) == Some(first_record.kind);
         let count = match self.select {
             RecordTypeLookup::One(_) => count,
             RecordTypeLookup::Byte(..) | RecordTypeLookup::Any => (0..count).take_while(alike).count(),
         };
         let is_uniform = layout.terminator == RecordTerminator::None
-            || self.kernel.count(&rest[..count * stride], b'\n') == count;
-        (is_uniform && count > 0).then_some((first, count))
+            || self.kernel.count(&bytes_after[..count * stride], b'\n') == count;
+        (is_uniform && count > 0).then_some((first_record, count))
     }
 
     #[inline]

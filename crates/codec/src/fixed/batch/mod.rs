@@ -43,15 +43,15 @@ pub type Lanes = [i64; LANES];
 /// Reads all columns of one of a layout's records.
 #[derive(Debug, Clone)]
 pub struct BatchReader {
-    kernel: BatchKernel,
+    batch_kernel: BatchKernel,
     kind: u16,
-    ops: Vec<BatchColumn>,
+    batch_columns: Vec<BatchColumn>,
     /// By op.
-    values: Vec<Lanes>,
+    lane_values: Vec<Lanes>,
     empty_lanes: Vec<u64>,
     /// Op of a column, by column.
     op_indexes: Vec<Option<u16>>,
-    reach: usize,
+    bytes_needed: usize,
     scratch: Lanes,
 }
 
@@ -60,13 +60,13 @@ struct BatchColumn {
     column: u16,
     kind: BatchColumnKind,
     /// Blank is a fault.
-    required: bool,
+    is_required: bool,
     /// Numbers that mean "no value".
     none_values: Vec<i64>,
     /// The kind of its values, where a number can represent them.
     numbers: Option<NumberKind>,
     /// Not all of the batch before were digits alone.
-    odd: bool,
+    has_odd_values: bool,
 }
 
 /// The type of a column's values.
@@ -97,12 +97,12 @@ enum BatchColumnKind {
 /// A column of digits.
 #[derive(Debug, Clone, Copy)]
 struct DigitColumn {
-    pub start: usize,
+    pub column_start: usize,
     /// 1 to 16.
-    pub width: usize,
+    pub digit_count: usize,
     pub pad: u8,
     /// Padding may be before the digits.
-    pub leading: bool,
+    pub may_be_padded: bool,
     /// All padding is no value; otherwise it is a fault.
     pub blank: bool,
     /// Up to three digits more are before it: it is the end of a longer column.
@@ -112,17 +112,17 @@ struct DigitColumn {
 /// Lanes that are bad, and lanes that have no value.
 #[derive(Debug, Clone, Copy, Default)]
 struct LaneFaults {
-    pub bad: u64,
+    pub bad_lanes: u64,
     pub empty: u64,
 }
 
 /// Where a column is read to. A column of two numbers, as a timestamp or one of more than 16 digits is, has the second one
 /// in `scratch`.
 struct LaneBuffers<'l> {
-    values: &'l mut Lanes,
+    lane_values: &'l mut Lanes,
     scratch: &'l mut Lanes,
     /// The column's flag, from one batch to the next: [`BatchColumn::odd`].
-    odd: &'l mut bool,
+    has_odd_values: &'l mut bool,
 }
 
 impl BatchReader {
@@ -137,20 +137,20 @@ impl BatchReader {
         let mut ops = Vec::new();
         let mut op_indexes = vec![None; record.columns().len()];
         for (i, column) in record.columns().iter().enumerate() {
-            let Some(op) = op(column, i as u16)? else { continue };
+            let Some(op) = batch_column(column, i as u16)? else { continue };
             op_indexes[i] = Some(ops.len() as u16);
             ops.push(op);
         }
-        let reach = ops.iter().map(BatchColumn::reach).max().unwrap_or(0).max(record.bytes());
+        let reach = ops.iter().map(BatchColumn::bytes_needed).max().unwrap_or(0).max(record.bytes());
         let (values, empty_lanes) = (vec![[0; LANES]; ops.len()], vec![0; ops.len()]);
         Some(Self {
-            kernel: BatchKernel::best(),
+            batch_kernel: BatchKernel::best(),
             kind,
-            ops,
-            values,
+            batch_columns: ops,
+            lane_values: values,
             empty_lanes,
             op_indexes,
-            reach,
+            bytes_needed: reach,
             scratch: [0; LANES],
         })
     }
@@ -158,8 +158,8 @@ impl BatchReader {
     /// Returns how many bytes must be readable from the start of a record.
     #[inline]
     #[must_use]
-    pub fn reach(&self) -> usize {
-        self.reach
+    pub fn bytes_needed(&self) -> usize {
+        self.bytes_needed
     }
 
     /// Finds the numbers of a column: returns the index of its instruction and their kind. Returns `None` if the
@@ -167,7 +167,7 @@ impl BatchReader {
     #[must_use]
     pub fn find(&self, column: u16) -> Option<(usize, NumberKind)> {
         let op = usize::from((*self.op_indexes.get(usize::from(column))?)?);
-        Some((op, self.ops[op].numbers?))
+        Some((op, self.batch_columns[op].numbers?))
     }
 
     /// Reads the records that start at `starts`, at most [`LANES`], each with [`BatchReader::reach`] bytes after its
@@ -176,12 +176,13 @@ impl BatchReader {
     /// # Panics
     /// Panics if a record reaches beyond `bytes`.
     #[inline]
-    pub fn read(&mut self, decoder: &mut FixedWidthDecoder, bytes: &[u8], starts: &[u32]) -> u64 {
+    pub fn read_batch(&mut self, decoder: &mut FixedWidthDecoder, bytes: &[u8], starts: &[u32]) -> u64 {
         let starts = &starts[..starts.len().min(LANES)];
         let (Some(first), Some(last)) = (starts.first(), starts.iter().max()) else { return 0 };
-        let end = *last as usize + self.reach;
-        assert!(end <= bytes.len(), "a record beyond the bytes");
-        let prefetch_range = PrefetchRange { bytes, start: end, length: end - *first as usize };
+        let bytes_needed = *last as usize + self.bytes_needed;
+        assert!(bytes_needed <= bytes.len(), "a record beyond the bytes");
+        let prefetch_range =
+            PrefetchRange { bytes, start: bytes_needed, length: bytes_needed - *first as usize };
         self.read_rows(decoder, ScatteredRecords { bytes, starts }, prefetch_range)
     }
 
@@ -197,7 +198,7 @@ impl BatchReader {
         rows: StridedRecords<'_>,
         next_bytes: &[u8],
     ) -> u64 {
-        assert!(rows.count() <= LANES && self.reach <= rows.reach(), "a record beyond the bytes");
+        assert!(rows.count() <= LANES && self.bytes_needed <= rows.reach(), "a record beyond the bytes");
         let prefetch_range =
             PrefetchRange { bytes: next_bytes, start: 0, length: rows.count() * rows.stride() };
         self.read_rows(decoder, rows, prefetch_range)
@@ -211,33 +212,42 @@ impl BatchReader {
         prefetch_range: PrefetchRange<'_>,
     ) -> u64 {
         let mut good = u64::MAX >> (LANES - rows.count());
-        let Self { kernel, kind, ops, values, empty_lanes, scratch, .. } = self;
+        let Self {
+            batch_kernel: kernel,
+            kind,
+            batch_columns: ops,
+            lane_values: values,
+            empty_lanes,
+            scratch,
+            ..
+        } = self;
         // The bytes after the batch are requested a part at a time: all at once would have to be waited for.
         let (mut prefetch_start, part) = (prefetch_range.start, prefetch_range.length / ops.len().max(1) + 1);
         for ((op, values), empty) in ops.iter_mut().zip(values).zip(empty_lanes) {
             prefetch(prefetch_range.bytes, prefetch_start, part);
             prefetch_start += part;
-            let buffers = LaneBuffers { values, scratch, odd: &mut op.odd };
+            let buffers =
+                LaneBuffers { lane_values: values, scratch, has_odd_values: &mut op.has_odd_values };
             let mut faults = match &op.kind {
                 BatchColumnKind::Number(number) => number.read(*kernel, rows, buffers),
                 BatchColumnKind::Clock(clock) => {
                     let day = DayOrigin::from_clock(clock, decoder);
-                    clock.read(*kernel, rows, day, buffers)
+                    clock.read_lanes(*kernel, rows, day, buffers)
                 }
-                BatchColumnKind::Text { start, length, pad } => blank(rows, *start, *length, *pad),
-                BatchColumnKind::Careful => one_by_one(decoder, *kind, op.column, rows, buffers.values),
+                BatchColumnKind::Text { start, length, pad } => blank_lanes(rows, *start, *length, *pad),
+                BatchColumnKind::Careful => one_by_one(decoder, *kind, op.column, rows, buffers.lane_values),
             };
             if let BatchColumnKind::Number(number) = &op.kind {
                 for value in &op.none_values {
-                    let lanes = kernel.equal(values, *value);
+                    let lanes = kernel.equal_lanes(values, *value);
                     if lanes != 0 {
                         faults.empty |= lanes_with_none_text(lanes, number, rows);
                     }
                 }
             }
             *empty = faults.empty;
-            good &= !faults.bad;
-            if op.required {
+            good &= !faults.bad_lanes;
+            if op.is_required {
                 good &= !faults.empty;
             }
         }
@@ -248,8 +258,8 @@ impl BatchReader {
     /// value that means "no value".
     #[inline]
     #[must_use]
-    pub fn values(&self, op_index: usize) -> &Lanes {
-        &self.values[op_index]
+    pub fn lane_values(&self, op_index: usize) -> &Lanes {
+        &self.lane_values[op_index]
     }
 
     /// Lanes that have no value there.
@@ -263,7 +273,7 @@ impl BatchReader {
     #[cfg(any(test, feature = "twin"))]
     #[must_use]
     pub fn portable(mut self) -> Self {
-        self.kernel = BatchKernel::PORTABLE;
+        self.batch_kernel = BatchKernel::PORTABLE;
         self
     }
 }
@@ -277,10 +287,10 @@ struct PrefetchRange<'b> {
 
 impl BatchColumn {
     /// Returns the end of the bytes that a load may touch.
-    fn reach(&self) -> usize {
+    fn bytes_needed(&self) -> usize {
         match &self.kind {
-            BatchColumnKind::Number(n) => n.reach(),
-            BatchColumnKind::Clock(c) => c.reach(),
+            BatchColumnKind::Number(n) => n.bytes_needed(),
+            BatchColumnKind::Clock(c) => c.bytes_needed(),
             BatchColumnKind::Text { .. } | BatchColumnKind::Careful => 0,
         }
     }
@@ -288,8 +298,8 @@ impl BatchColumn {
 
 impl DigitColumn {
     /// Returns the end of the 16 bytes that a load reads, whatever the width.
-    fn reach(&self) -> usize {
-        self.start + 16
+    fn bytes_needed(&self) -> usize {
+        self.column_start + 16
     }
 
     #[inline]
@@ -300,7 +310,7 @@ impl DigitColumn {
         buffers: LaneBuffers<'_>,
     ) -> LaneFaults {
         if self.extra_digits == 0 {
-            return kernel.numbers(self, rows, buffers.values, buffers.odd);
+            return kernel.read_numbers(self, rows, buffers.lane_values, buffers.has_odd_values);
         }
         self.read_long(kernel, rows, buffers)
     }
@@ -312,27 +322,36 @@ impl DigitColumn {
         rows: impl RecordBatch<'b>,
         buffers: LaneBuffers<'_>,
     ) -> LaneFaults {
-        let LaneBuffers { values, scratch, odd } = buffers;
+        let LaneBuffers { lane_values: values, scratch, has_odd_values: odd } = buffers;
         // The first digits, which may be blank, and the sixteen after them, which are then digits or blank too.
-        let high_column =
-            DigitColumn { width: self.extra_digits, start: self.start, extra_digits: 0, ..*self };
-        let low_column =
-            DigitColumn { width: 16, start: self.start + self.extra_digits, extra_digits: 0, ..*self };
+        let high_column = DigitColumn {
+            digit_count: self.extra_digits,
+            column_start: self.column_start,
+            extra_digits: 0,
+            ..*self
+        };
+        let low_column = DigitColumn {
+            digit_count: 16,
+            column_start: self.column_start + self.extra_digits,
+            extra_digits: 0,
+            ..*self
+        };
         let mut odd_high = *odd;
-        let high = kernel.numbers(&high_column, rows, scratch, &mut odd_high);
-        let low = kernel.numbers(&low_column, rows, values, odd);
+        let high = kernel.read_numbers(&high_column, rows, scratch, &mut odd_high);
+        let low = kernel.read_numbers(&low_column, rows, values, odd);
         *odd |= odd_high;
-        let mut faults = LaneFaults { bad: high.bad | low.bad, empty: high.empty & low.empty };
-        if !self.leading {
-            faults.bad |= high.empty & !low.empty;
+        let mut faults =
+            LaneFaults { bad_lanes: high.bad_lanes | low.bad_lanes, empty: high.empty & low.empty };
+        if !self.may_be_padded {
+            faults.bad_lanes |= high.empty & !low.empty;
         }
-        for (lane, [first]) in rows.column::<1>(self.start + self.extra_digits).enumerate() {
+        for (lane, [first]) in rows.column::<1>(self.column_start + self.extra_digits).enumerate() {
             let n =
                 scratch[lane].checked_mul(10_000_000_000_000_000).and_then(|h| h.checked_add(values[lane]));
             match n {
                 // Blanks after digits are not leading ones.
                 Some(n) if high.empty >> lane & 1 == 1 || first.is_ascii_digit() => values[lane] = n,
-                _ => faults.bad |= 1 << lane,
+                _ => faults.bad_lanes |= 1 << lane,
             }
         }
         faults
@@ -340,7 +359,7 @@ impl DigitColumn {
 }
 
 /// Chooses how to read a column: `None` if a batch cannot read the record, `Some(None)` for no action.
-fn op(column: &ColumnLayout, index: u16) -> Option<Option<BatchColumn>> {
+fn batch_column(column: &ColumnLayout, index: u16) -> Option<Option<BatchColumn>> {
     let number = || {
         // Such a column is one where leading blanks may be; others have digits only.
         let leading = matches!(column.trim, TrimSide::Both | TrimSide::Left);
@@ -348,10 +367,10 @@ fn op(column: &ColumnLayout, index: u16) -> Option<Option<BatchColumn>> {
         let width = column.length().min(16);
         let extra_digits = column.length() - width;
         (extra_digits <= 3).then_some(DigitColumn {
-            start: column.start(),
-            width,
+            column_start: column.start(),
+            digit_count: width,
             pad: column.pad,
-            leading,
+            may_be_padded: leading,
             blank,
             extra_digits,
         })
@@ -401,27 +420,34 @@ fn op(column: &ColumnLayout, index: u16) -> Option<Option<BatchColumn>> {
         _ => (BatchColumnKind::Careful, Vec::new()),
     };
     let required = column.required && column.is_output();
-    Some(Some(BatchColumn { column: index, kind, required, none_values, numbers, odd: false }))
+    Some(Some(BatchColumn {
+        column: index,
+        kind,
+        is_required: required,
+        none_values,
+        numbers,
+        has_odd_values: false,
+    }))
 }
 
 /// Lanes of blank text.
 #[inline]
-fn blank<'b>(rows: impl RecordBatch<'b>, start: usize, length: usize, pad: u8) -> LaneFaults {
-    let mut bad = 0;
+fn blank_lanes<'b>(rows: impl RecordBatch<'b>, start: usize, length: usize, pad: u8) -> LaneFaults {
+    let mut bad_lanes = 0;
     // Nearly always the first bytes say enough.
     if rows.column::<1>(start).fold(false, |any, [first]| any | (*first == pad)) {
         for (lane, text) in rows.texts(start, length).enumerate() {
-            bad |= u64::from(text.iter().all(|b| *b == pad)) << lane;
+            bad_lanes |= u64::from(text.iter().all(|b| *b == pad)) << lane;
         }
     }
-    LaneFaults { bad, empty: 0 }
+    LaneFaults { bad_lanes, empty: 0 }
 }
 
 /// Returns the lanes among `lanes` that hold the null text itself, not only a number of its value.
 fn lanes_with_none_text<'b>(lanes: u64, number: &DigitColumn, rows: impl RecordBatch<'b>) -> u64 {
     // Such a text fills its column: with a digit in front a number of its value is written as it is.
-    let first = rows.column::<1>(number.start).enumerate();
-    lanes & first.fold(0, |all, (lane, [first])| all | u64::from(first.is_ascii_digit()) << lane)
+    let first_bytes = rows.column::<1>(number.column_start).enumerate();
+    lanes & first_bytes.fold(0, |all, (lane, [first])| all | u64::from(first.is_ascii_digit()) << lane)
 }
 
 /// Reads a column by its layout, lane by lane.
@@ -436,7 +462,7 @@ fn one_by_one<'b>(
     let (layout, header, zones) = decoder.context();
     let record = &layout.records()[usize::from(kind)];
     let column = &record.columns()[usize::from(column)];
-    let mut context = RecordContext { header, zones };
+    let mut context = RecordContext { header, zone_caches: zones };
     for (lane, text) in rows.texts(0, record.bytes()).enumerate() {
         match read_any(column, text, &[], &mut context) {
             Ok(ColumnValue::None) => faults.empty |= 1 << lane,
@@ -444,7 +470,7 @@ fn one_by_one<'b>(
                 values[lane] = n
             }
             Ok(_) => {}
-            Err(_) => faults.bad |= 1 << lane,
+            Err(_) => faults.bad_lanes |= 1 << lane,
         }
     }
     faults

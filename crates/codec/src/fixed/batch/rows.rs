@@ -45,7 +45,7 @@ pub struct StridedRecords<'b> {
     bytes: &'b [u8],
     stride: usize,
     count: usize,
-    reach: usize,
+    readable_bytes: usize,
 }
 
 impl<'b> StridedRecords<'b> {
@@ -56,7 +56,7 @@ impl<'b> StridedRecords<'b> {
         let bytes = bytes.get(start..)?;
         let room = bytes.len().checked_sub(reach)?.checked_div(stride)? + 1;
         let count = count.min(room);
-        (count > 0).then_some(Self { bytes, stride, count, reach })
+        (count > 0).then_some(Self { bytes, stride, count, readable_bytes: reach })
     }
 
     /// Returns the distance between the starts of two records, in bytes.
@@ -68,19 +68,19 @@ impl<'b> StridedRecords<'b> {
     /// Returns how many bytes may be read from the start of each record.
     #[must_use]
     pub fn reach(self) -> usize {
-        self.reach
+        self.readable_bytes
     }
 
     #[inline(always)]
     fn steps(self, offset: usize, length: usize) -> StrideIter<'b> {
         assert!(
-            offset.checked_add(length).is_some_and(|end| end <= self.reach),
+            offset.checked_add(length).is_some_and(|end| end <= self.readable_bytes),
             "a column beyond its record"
         );
         StrideIter {
-            next: self.bytes[offset..].as_ptr(),
+            next_byte: self.bytes[offset..].as_ptr(),
             stride: self.stride,
-            left: self.count,
+            records_left: self.count,
             bytes: PhantomData,
         }
     }
@@ -91,19 +91,19 @@ impl<'b> StridedRecords<'b> {
 /// Invariant: as many bytes as its maker asked for are there at `next` and at each of the `left - 1` places after it,
 /// `stride` bytes apart. [`StridedRecords::steps`], its only maker, sees to it, and `next` never passes the last of them.
 struct StrideIter<'b> {
-    next: *const u8,
+    next_byte: *const u8,
     stride: usize,
-    left: usize,
+    records_left: usize,
     bytes: PhantomData<&'b [u8]>,
 }
 
 impl StrideIter<'_> {
     #[inline(always)]
-    fn step(&mut self, records: usize) -> *const u8 {
-        let current = self.next;
-        self.left -= records;
+    fn next_record(&mut self, records: usize) -> *const u8 {
+        let current = self.next_byte;
+        self.records_left -= records;
         // Behind the last it points nowhere, and is not read.
-        self.next = current.wrapping_add(records * self.stride);
+        self.next_byte = current.wrapping_add(records * self.stride);
         current
     }
 }
@@ -116,17 +116,17 @@ impl<'b, const N: usize> Iterator for StridedColumnIter<'b, N> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.0.left == 0 {
+        if self.0.records_left == 0 {
             return None;
         }
         // SAFETY: one is left, so by the invariant of `StrideIter`, which was made for N bytes, they are there for as long as
         // the bytes are lent.
-        Some(unsafe { &*self.0.step(1).cast() })
+        Some(unsafe { &*self.0.next_record(1).cast() })
     }
 
     #[inline(always)]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.0.left, Some(self.0.left))
+        (self.0.records_left, Some(self.0.records_left))
     }
 }
 
@@ -135,11 +135,11 @@ impl<const N: usize> ExactSizeIterator for StridedColumnIter<'_, N> {}
 impl<'b, const N: usize> ByteColumnIter<'b, N> for StridedColumnIter<'b, N> {
     #[inline(always)]
     fn four(&mut self) -> Option<[&'b [u8; N]; 4]> {
-        if self.0.left < 4 {
+        if self.0.records_left < 4 {
             return None;
         }
-        let (first, stride) = (self.0.next, self.0.stride);
-        self.0.step(4);
+        let (first, stride) = (self.0.next_byte, self.0.stride);
+        self.0.next_record(4);
         // SAFETY: four are left, so by the invariant of `StrideIter`, which was made for N bytes, they are there at each of
         // these places for as long as the bytes are lent.
         Some([0, 1, 2, 3].map(|i| unsafe { &*first.add(i * stride).cast() }))
@@ -157,17 +157,17 @@ impl<'b> Iterator for StridedTextIter<'b> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.steps.left == 0 {
+        if self.steps.records_left == 0 {
             return None;
         }
         // SAFETY: one is left, so by the invariant of `StrideIter`, which was made for `length` bytes, they are there for as
         // long as the bytes are lent.
-        Some(unsafe { std::slice::from_raw_parts(self.steps.step(1), self.length) })
+        Some(unsafe { std::slice::from_raw_parts(self.steps.next_record(1), self.length) })
     }
 
     #[inline(always)]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.steps.left, Some(self.steps.left))
+        (self.steps.records_left, Some(self.steps.records_left))
     }
 }
 
@@ -202,8 +202,8 @@ impl<'b, const N: usize> Iterator for ScatteredColumnIter<'b, N> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        let start = *self.starts.next()? as usize + self.offset;
-        Some(self.bytes[start..].first_chunk().expect("the whole record"))
+        let column_start = *self.starts.next()? as usize + self.offset;
+        Some(self.bytes[column_start..].first_chunk().expect("the whole record"))
     }
 
     #[inline(always)]

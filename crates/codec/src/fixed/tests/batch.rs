@@ -95,19 +95,19 @@ fn check(head: &str, records: &[String]) {
     let mut decoder = FixedWidthDecoder::new(layout.clone());
     decoder.read_header(&bytes[..at]);
     let mut framed = [FramedRecord::default(); LANES];
-    let count = RecordFramer::new(&layout).fill(&layout, bytes, at, &mut framed);
+    let count = RecordFramer::new(&layout).frame_records(&layout, bytes, at, &mut framed);
     assert_eq!(count, records.len());
     let ends = framed[..count].iter().map(|f| f.end);
     let starts: Vec<u32> = std::iter::once(at as u32).chain(ends).take(count).collect();
     let fast = BatchReader::new(&layout, 1).unwrap();
     let stride = records[0].len() + 1;
-    let even = StridedRecords::new(bytes, at, stride, count, fast.reach()).unwrap();
+    let even = StridedRecords::new(bytes, at, stride, count, fast.bytes_needed()).unwrap();
     for mut columns in [fast.clone(), fast.portable()] {
         // The second time it is known which columns are odd; the third uses their distance, and the last starts
         // afresh.
         let mut fresh = columns.clone();
         for _ in 0..2 {
-            let good = columns.read(&mut decoder, bytes, &starts);
+            let good = columns.read_batch(&mut decoder, bytes, &starts);
             hold(good, &columns, &mut decoder, head, records, (bytes, &starts));
         }
         let good = columns.read_strided(&mut decoder, even, &[]);
@@ -143,10 +143,10 @@ fn hold(
             let Some((place, numbers)) = columns.find(i as u16) else { continue };
             let found = match (columns.empty_lanes(place) >> lane & 1, numbers) {
                 (1, _) => ColumnValue::None,
-                (_, NumberKind::Int) => ColumnValue::Int(columns.values(place)[lane]),
-                (_, NumberKind::Instant) => ColumnValue::Instant(columns.values(place)[lane]),
+                (_, NumberKind::Int) => ColumnValue::Int(columns.lane_values(place)[lane]),
+                (_, NumberKind::Instant) => ColumnValue::Instant(columns.lane_values(place)[lane]),
                 (_, NumberKind::Decimal(exponent)) => {
-                    ColumnValue::Decimal { mantissa: columns.values(place)[lane], exponent }
+                    ColumnValue::Decimal { mantissa: columns.lane_values(place)[lane], exponent }
                 }
             };
             assert_eq!(found, *value, "column {i} of {}", records[lane]);
@@ -214,7 +214,7 @@ proptest! {
         let mut decoder = FixedWidthDecoder::new(layout.clone());
         let mut framed = [FramedRecord::default(); LANES];
         for at in 0..input.len() {
-            let count = RecordFramer::new(&layout).fill(&layout, &input, at, &mut framed);
+            let count = RecordFramer::new(&layout).frame_records(&layout, &input, at, &mut framed);
             if let Some((first, even)) = RecordFramer::new(&layout).uniform_run(&layout, &input, at) {
                 prop_assert!(even >= 1 && even <= count);
                 let whole = first.end as usize - at;

@@ -23,19 +23,19 @@ impl<M: Copy + Default> DocumentParser<M> {
     /// Takes a comment, CDATA section or processing instruction; returns where it ends.
     #[cold]
     pub(super) fn markup(&mut self, buf: &[u8], lt: usize, zone: ParserLocation) -> ParseResult<usize> {
-        let rest = &buf[lt..];
-        if rest.get(1) == Some(&b'?') {
-            return self.instruction(buf, lt);
+        let markup_bytes = &buf[lt..];
+        if markup_bytes.get(1) == Some(&b'?') {
+            return self.skip_instruction(buf, lt);
         }
         for (head, markup_kind) in [(&b"<!--"[..], 0), (b"<![CDATA[", 1), (b"<!DOCTYPE", 2)] {
-            if rest.starts_with(head) {
+            if markup_bytes.starts_with(head) {
                 return match markup_kind {
-                    0 => comment(buf, lt),
-                    1 => self.cdata(buf, lt, zone == ParserLocation::Wrapper),
-                    _ => self.doctype(buf, lt),
+                    0 => skip_comment(buf, lt),
+                    1 => self.read_cdata(buf, lt, zone == ParserLocation::Wrapper),
+                    _ => self.skip_doctype(buf, lt),
                 };
             }
-            if head.starts_with(rest) {
+            if head.starts_with(markup_bytes) {
                 return Err(ParseStop::Need);
             }
         }
@@ -43,7 +43,7 @@ impl<M: Copy + Default> DocumentParser<M> {
     }
 
     /// Passes over a document type, so that the whole document can be refused.
-    fn doctype(&mut self, buf: &[u8], lt: usize) -> ParseResult<usize> {
+    fn skip_doctype(&mut self, buf: &[u8], lt: usize) -> ParseResult<usize> {
         if let Some(outcome) = self.header_alone() {
             return Err(ParseStop::Done(outcome));
         }
@@ -71,40 +71,40 @@ impl<M: Copy + Default> DocumentParser<M> {
         }
     }
 
-    fn cdata(&mut self, buf: &[u8], lt: usize, wrapper: bool) -> ParseResult<usize> {
-        let from = lt + 9;
+    fn read_cdata(&mut self, buf: &[u8], lt: usize, wrapper: bool) -> ParseResult<usize> {
+        let content_start = lt + 9;
         if self.stack.is_empty() {
             return Err(ParseStop::Bad(IsoFaultKind::Expected("an element"), lt));
         }
-        let end = memmem::find(&buf[from..], b"]]>").map(|n| from + n);
+        let section_end = memmem::find(&buf[content_start..], b"]]>").map(|n| content_start + n);
         // A message may yet come in it, and then it holds elements.
-        let may_wrap = wrapper && buf.get(skip_white(buf, from)) == Some(&b'<');
-        if end.is_none() && may_wrap && !holds_message(&buf[from..]) {
+        let may_wrap = wrapper && buf.get(skip_white(buf, content_start)) == Some(&b'<');
+        if section_end.is_none() && may_wrap && !holds_message(&buf[content_start..]) {
             return Err(ParseStop::Need);
         }
-        let section = Span { start: from, end: end.unwrap_or(buf.len()) };
-        if let Some(next) = self.swallowed(buf, section, wrapper) {
-            return Err(ParseStop::Bad(IsoFaultKind::Truncated, next));
+        let section = Span { start: content_start, end: section_end.unwrap_or(buf.len()) };
+        if let Some(swallowed_end) = self.swallowed_section(buf, section, wrapper) {
+            return Err(ParseStop::Bad(IsoFaultKind::Truncated, swallowed_end));
         }
-        let begins_element = || buf.get(skip_white(buf, from)).is_none_or(|b| *b == b'<');
+        let begins_element = || buf.get(skip_white(buf, content_start)).is_none_or(|b| *b == b'<');
         if wrapper && begins_element() && holds_message(section.slice(buf)) {
             if self.stack.len() >= DEPTH_MAX {
                 return Err(ParseStop::Bad(IsoFaultKind::Depth, lt));
             }
-            let (name, content) = ((lt + 1) as u32, from as u32);
-            self.stack.push(OpenElement { name, content, ..OpenElement::default() });
-            return Ok(from);
+            let (name, content) = ((lt + 1) as u32, content_start as u32);
+            self.stack.push(OpenElement { name, content_start: content, ..OpenElement::default() });
+            return Ok(content_start);
         }
-        if let Some(open) = self.stack.last_mut() {
-            open.flags |= TEXT;
+        if let Some(open_element) = self.stack.last_mut() {
+            open_element.flags |= TEXT;
         }
-        end.map(|end| end + 3).ok_or(ParseStop::Need)
+        section_end.map(|end| end + 3).ok_or(ParseStop::Need)
     }
 
     /// Sections do not nest. A section that holds the start of another one and that of a message lost its end, and
     /// would end with that of the next message. So did a section in a document that is in a section itself, if it
     /// holds a message.
-    fn swallowed(&self, buf: &[u8], section: Span, wrapper: bool) -> Option<usize> {
+    fn swallowed_section(&self, buf: &[u8], section: Span, wrapper: bool) -> Option<usize> {
         let content = section.slice(buf);
         let in_section = || !wrapper && self.stack.iter().any(|open| open.name_bytes == 0);
         if memmem::find(content, b"<![CDATA[").is_none() && !in_section() {
@@ -117,7 +117,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         starts.into_iter().find(|start| starts_message(&buf[*start..]) == Some(true))
     }
 
-    fn instruction(&mut self, buf: &[u8], lt: usize) -> ParseResult<usize> {
+    fn skip_instruction(&mut self, buf: &[u8], lt: usize) -> ParseResult<usize> {
         let target = lt + 2;
         let name_end = xml::name(buf, target);
         if name_end == buf.len() {
@@ -140,22 +140,24 @@ impl<M: Copy + Default> DocumentParser<M> {
                 }
             }
             // In CDATA it is that of the document in there.
-            Some(top) if top.name_bytes == 0 && skip_white(buf, top.content as usize) == lt => {}
+            Some(top) if top.name_bytes == 0 && skip_white(buf, top.content_start as usize) == lt => {}
             Some(_) => return Err(ParseStop::Bad(IsoFaultKind::Truncated, lt)),
         }
         let Some(n) = memmem::find(&buf[name_end..], b"?>") else { return Err(ParseStop::Need) };
         self.attributes.clear();
-        let end = name_end + n;
+        let target_end = name_end + n;
         // Read as if it were a tag, for its two attributes.
-        match self.attributes(&buf[..end], lt, name_end) {
+        match self.attributes(&buf[..target_end], lt, name_end) {
             Err(ParseStop::Need) => {}
             Err(ParseStop::Bad(kind, offset)) => return Err(ParseStop::Bad(kind, offset)),
-            Ok(_) | Err(ParseStop::Done(_)) => return Err(ParseStop::Bad(IsoFaultKind::Expected("?>"), end)),
+            Ok(_) | Err(ParseStop::Done(_)) => {
+                return Err(ParseStop::Bad(IsoFaultKind::Expected("?>"), target_end));
+            }
         }
         if let Some(encoding) = self.attributes.iter().find(|a| a.name.slice(buf) == b"encoding") {
             let name = encoding.value.raw(buf).to_ascii_lowercase();
             let name_offset = encoding.value.start as usize;
-            let declaration = Span { start: lt, end: end + 2 };
+            let declaration = Span { start: lt, end: target_end + 2 };
             match &name[..] {
                 b"utf-8" | b"utf8" => self.is_utf8 = true,
                 // Where only ASCII is used they all are the same.
@@ -180,16 +182,16 @@ impl<M: Copy + Default> DocumentParser<M> {
                 },
             }
         }
-        Ok(end + 2)
+        Ok(target_end + 2)
     }
 }
 
-fn comment(buf: &[u8], lt: usize) -> ParseResult<usize> {
-    let from = lt + 4;
-    let Some(n) = memmem::find(&buf[from..], b"--") else { return Err(ParseStop::Need) };
-    match buf.get(from + n + 2) {
+fn skip_comment(buf: &[u8], lt: usize) -> ParseResult<usize> {
+    let content_start = lt + 4;
+    let Some(n) = memmem::find(&buf[content_start..], b"--") else { return Err(ParseStop::Need) };
+    match buf.get(content_start + n + 2) {
         None => Err(ParseStop::Need),
-        Some(b'>') => Ok(from + n + 3),
+        Some(b'>') => Ok(content_start + n + 3),
         Some(_) => Err(ParseStop::Bad(IsoFaultKind::Comment, lt)),
     }
 }

@@ -84,12 +84,12 @@ pub(super) enum ParseOutcome {
 pub(super) struct DocumentParser<M> {
     stack: Vec<OpenElement<M>>,
     /// Namespaces in scope, innermost last.
-    bound: Vec<NamespaceBinding>,
+    bound_namespaces: Vec<NamespaceBinding>,
     attributes: Vec<ElementAttribute>,
     /// Where the message may be parted: after the last element that the visitor named for it.
     pub(super) part_at: Option<usize>,
     /// Such elements that are over, outermost, in order.
-    pub(super) parted: Vec<Span>,
+    pub(super) closed_elements: Vec<Span>,
     /// Which message the document, or else the header, is.
     pub(super) kind: MessageIdentifier,
     /// Where `Document` starts, once it has.
@@ -109,10 +109,10 @@ pub(super) struct DocumentParser<M> {
     /// The declared name of a set that is not known.
     pub(super) unknown_charset: String,
     /// The reading of a document that declares nothing and is not UTF-8.
-    pub(super) fallback: FallbackCharset,
+    pub(super) fallback_charset: FallbackCharset,
     declaration: Span,
     /// The text was decoded from that set, and is UTF-8.
-    pub(super) recoded: bool,
+    pub(super) is_recoded: bool,
     /// A document type was declared.
     doctype: bool,
     /// The declaration names a set of characters in which markup cannot be found, here.
@@ -129,13 +129,13 @@ struct OpenElement<M> {
     /// Where its name starts, after `<`.
     name: u32,
     /// Where its content starts.
-    content: u32,
+    content_start: u32,
     /// Bytes of its name; 0 is a CDATA section that holds elements.
     name_bytes: u16,
     /// Bytes of the name's prefix with its colon.
     prefix_bytes: u16,
     flags: u8,
-    mark: M,
+    visitor_mark: M,
 }
 
 /// An element is in it.
@@ -201,8 +201,8 @@ impl<M: Copy + Default> DocumentParser<M> {
         visit: &mut V,
     ) -> ParseOutcome {
         self.stack.clear();
-        self.bound.clear();
-        self.parted.clear();
+        self.bound_namespaces.clear();
+        self.closed_elements.clear();
         self.part_at = None;
         self.kind = MessageIdentifier::default();
         (self.document, self.header_end, self.header_identifier, self.encoding) = (None, None, None, None);
@@ -212,7 +212,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         visit.begin(live);
         let outcome = match self.run(buf, from, live, visit) {
             Err(ParseStop::Done(outcome)) => outcome,
-            Err(ParseStop::Bad(kind, offset)) => bad(kind, offset),
+            Err(ParseStop::Bad(kind, offset)) => bad_outcome(kind, offset),
             Err(ParseStop::Need) | Ok(()) if is_final => self.at_end(buf),
             Err(ParseStop::Need) | Ok(()) => ParseOutcome::Need,
         };
@@ -234,7 +234,7 @@ impl<M: Copy + Default> DocumentParser<M> {
             }
             // A byte that passed for white space may be a control character.
             ParseOutcome::Tail { end } => match xml::control(&buf[live..end]) {
-                Some(n) => bad(IsoFaultKind::Char(buf[live + n]), live + n),
+                Some(n) => bad_outcome(IsoFaultKind::Char(buf[live + n]), live + n),
                 None => outcome,
             },
             ParseOutcome::Message { end, open } => match self.characters(buf, live, end) {
@@ -259,7 +259,7 @@ impl<M: Copy + Default> DocumentParser<M> {
             out.extend_from_slice(self.declaration.slice(buf));
         }
         for open in &self.stack {
-            out.extend_from_slice(&buf[open.name as usize - 1..open.content as usize]);
+            out.extend_from_slice(&buf[open.name as usize - 1..open.content_start as usize]);
         }
     }
 
@@ -282,8 +282,8 @@ impl<M: Copy + Default> DocumentParser<M> {
 
     /// Returns the message of a header without a document: a message of its own if no document follows.
     pub(super) fn header_alone(&self) -> Option<ParseOutcome> {
-        let end = self.header_end.filter(|_| self.document.is_none() && self.stack.is_empty())?;
-        Some(ParseOutcome::Message { end, open: false })
+        let header_end = self.header_end.filter(|_| self.document.is_none() && self.stack.is_empty())?;
+        Some(ParseOutcome::Message { end: header_end, open: false })
     }
 
     /// Returns the offset at which `Document` starts.
@@ -299,26 +299,26 @@ impl<M: Copy + Default> DocumentParser<M> {
             return ParseOutcome::Tail { end: buf.len() };
         }
         match self.unclosed {
-            Some(offset) => bad(IsoFaultKind::Unclosed, offset),
-            None => bad(IsoFaultKind::Truncated, buf.len()),
+            Some(offset) => bad_outcome(IsoFaultKind::Unclosed, offset),
+            None => bad_outcome(IsoFaultKind::Truncated, buf.len()),
         }
     }
 
     /// Returns whether these bytes of a message must be decoded before they are read.
     pub(super) fn is_coded(&self, bytes: &[u8]) -> bool {
-        self.charset.is_some() && !self.recoded && !bytes.is_ascii()
+        self.charset.is_some() && !self.is_recoded && !bytes.is_ascii()
     }
 
     /// Returns whether the fallback must decode a message with this fault, and notes it.
     #[cold]
     pub(super) fn takes_fallback(&mut self, fault: &IsoFault) -> bool {
         let takes = fault.kind == IsoFaultKind::Utf8
-            && !self.recoded
+            && !self.is_recoded
             && !self.is_utf8
             && self.charset.is_none()
             && self.encoding.is_none();
         if takes {
-            self.charset = Some(DocumentCharset::Undeclared(self.fallback));
+            self.charset = Some(DocumentCharset::Undeclared(self.fallback_charset));
             self.declaration = Span::default();
         }
         takes
@@ -329,7 +329,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         let bytes = &buf[live..end];
         let fault = |kind, offset: usize| IsoFault { kind, offset: offset as u32 };
         if let Some(encoding_offset) = self.encoding
-            && !self.recoded
+            && !self.is_recoded
             && !bytes.is_ascii()
         {
             return Err(fault(IsoFaultKind::Encoding("us-ascii"), encoding_offset));
@@ -359,7 +359,7 @@ impl<M: Copy + Default> DocumentParser<M> {
                 if self.stack.is_empty() {
                     break;
                 }
-                lt = self.reference(buf, lt)?;
+                lt = self.read_reference(buf, lt)?;
             }
             if zone == ParserLocation::Wrapper {
                 if let Some(end) = self.wrapped_end(buf, offset, lt) {
@@ -380,11 +380,11 @@ impl<M: Copy + Default> DocumentParser<M> {
             };
             match next {
                 b'/' => {
-                    let Some(open) = self.stack.last().copied() else {
+                    let Some(open_element) = self.stack.last().copied() else {
                         let end = self.header_alone();
                         return Err(end.map_or(ParseStop::Bad(IsoFaultKind::Mismatch, lt), ParseStop::Done));
                     };
-                    let (name, bytes) = (open.name as usize, usize::from(open.name_bytes));
+                    let (name, bytes) = (open_element.name as usize, usize::from(open_element.name_bytes));
                     offset = lt + 2 + bytes;
                     if !ranges_equal(buf, lt + 2, name, bytes) || buf.get(offset) != Some(&b'>') || bytes == 0
                     {
@@ -392,9 +392,9 @@ impl<M: Copy + Default> DocumentParser<M> {
                     }
                     offset += 1;
                     self.stack.pop();
-                    if open.flags & BINDS != 0 {
+                    if open_element.flags & BINDS != 0 {
                         let depth = self.stack.len();
-                        self.bound.retain(|b| b.depth < depth);
+                        self.bound_namespaces.retain(|b| b.depth < depth);
                     }
                     let ParserLocation::In(root, depth) = zone else {
                         if self.stack.is_empty() {
@@ -402,19 +402,19 @@ impl<M: Copy + Default> DocumentParser<M> {
                         }
                         continue;
                     };
-                    if open.flags & PARENT != 0 && (!white || open.flags & TEXT != 0) {
+                    if open_element.flags & PARENT != 0 && (!white || open_element.flags & TEXT != 0) {
                         return Err(ParseStop::Bad(IsoFaultKind::Mixed, lt));
                     }
-                    let text = (open.flags & PARENT == 0).then(|| leaf(buf, &open, lt));
+                    let text = (open_element.flags & PARENT == 0).then(|| leaf_text(buf, &open_element, lt));
                     let span = Span { start: name - 1, end: offset };
-                    if visit.close(buf, open.mark, text, span) {
-                        self.part(span);
+                    if visit.close(buf, open_element.visitor_mark, text, span) {
+                        self.add_part(span);
                     }
                     if self.stack.len() == depth {
                         zone = ParserLocation::Wrapper;
                         self.root_ends(root, offset)?;
                     } else if root == MessageRoot::Header && self.stack.len() == depth + 1 {
-                        self.header_field(buf, &open, text);
+                        self.header_field(buf, &open_element, text);
                     }
                 }
                 b'!' | b'?' => {
@@ -453,20 +453,20 @@ impl<M: Copy + Default> DocumentParser<M> {
         visit: &mut V,
     ) -> ParseResult<usize> {
         let name = lt + 1;
-        let mut end = xml::name(buf, name);
+        let mut name_end = xml::name(buf, name);
         let mut local = name;
-        if buf.get(end) == Some(&b':') {
-            local = end + 1;
-            end = xml::name(buf, local);
+        if buf.get(name_end) == Some(&b':') {
+            local = name_end + 1;
+            name_end = xml::name(buf, local);
         }
-        if end - name > NAME_BYTES_MAX {
+        if name_end - name > NAME_BYTES_MAX {
             return Err(ParseStop::Bad(IsoFaultKind::Long, lt));
         }
-        let Some(&next_byte) = buf.get(end) else { return Err(ParseStop::Need) };
+        let Some(&next_byte) = buf.get(name_end) else { return Err(ParseStop::Need) };
         if local > name && !buf.get(local).is_some_and(|b| starts_name(*b)) {
             return Err(ParseStop::Bad(IsoFaultKind::Expected("a name"), local));
         }
-        let word = &buf[local..end];
+        let word = &buf[local..name_end];
         let root = match word {
             b"Document" => Some(MessageRoot::Document),
             b"AppHdr" => Some(MessageRoot::Header),
@@ -485,10 +485,10 @@ impl<M: Copy + Default> DocumentParser<M> {
         let depth = self.stack.len();
         let mut flags = 0;
         let (gt, empty) = match next_byte {
-            b'>' => (end, false),
-            _ => self.attributes(buf, lt, end)?,
+            b'>' => (name_end, false),
+            _ => self.attributes(buf, lt, name_end)?,
         };
-        if gt > end {
+        if gt > name_end {
             for attribute in &self.attributes {
                 let (span, prefix) = (attribute.name, attribute.prefix_bytes);
                 let word = span.slice(buf);
@@ -501,7 +501,7 @@ impl<M: Copy + Default> DocumentParser<M> {
                 };
                 flags |= BINDS;
                 let uri = Span { start: attribute.value.start as usize, end: attribute.value.end as usize };
-                self.bound.push(NamespaceBinding { prefix, uri, depth });
+                self.bound_namespaces.push(NamespaceBinding { prefix, uri, depth });
             }
         }
         if local > name && !self.is_bound(buf, &buf[name..local - 1]) {
@@ -516,9 +516,10 @@ impl<M: Copy + Default> DocumentParser<M> {
             }
             (ParserLocation::In(..), _) if mixed => return Err(ParseStop::Bad(IsoFaultKind::Mixed, lt)),
             (ParserLocation::In(..), _) => {
-                let parent = self.stack.last().map(|open| open.mark).unwrap_or_default();
-                let has_root_namespace =
-                    self.bound.len() == self.root.bound && local == name && self.root.prefix.is_empty();
+                let parent = self.stack.last().map(|open| open.visitor_mark).unwrap_or_default();
+                let has_root_namespace = self.bound_namespaces.len() == self.root.bound
+                    && local == name
+                    && self.root.prefix.is_empty();
                 if has_root_namespace || !self.is_foreign(buf, name, local) {
                     visit.open(parent, word, lt)
                 } else {
@@ -550,20 +551,20 @@ impl<M: Copy + Default> DocumentParser<M> {
         if depth >= DEPTH_MAX {
             return Err(ParseStop::Bad(IsoFaultKind::Depth, lt));
         }
-        let open = OpenElement {
+        let open_element = OpenElement {
             name: name as u32,
-            content: (gt + 1) as u32,
-            name_bytes: (end - name) as u16,
+            content_start: (gt + 1) as u32,
+            name_bytes: (name_end - name) as u16,
             prefix_bytes: (local - name) as u16,
             flags,
-            mark,
+            visitor_mark: mark,
         };
         if !empty {
-            self.stack.push(open);
+            self.stack.push(open_element);
             return Ok(gt + 1);
         }
         if flags & BINDS != 0 {
-            self.bound.retain(|b| b.depth < depth);
+            self.bound_namespaces.retain(|b| b.depth < depth);
         }
         let ParserLocation::In(root, top) = *zone else {
             if depth == 0 {
@@ -575,7 +576,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         let text = ElementValueSpan { start: end_offset, end: end_offset, form: ElementValueForm::Plain };
         let span = Span { start: lt, end: gt + 1 };
         if visit.close(buf, mark, Some(text), span) {
-            self.part(span);
+            self.add_part(span);
         }
         if depth == top {
             *zone = ParserLocation::Wrapper;
@@ -584,17 +585,17 @@ impl<M: Copy + Default> DocumentParser<M> {
         Ok(gt + 1)
     }
 
-    fn part(&mut self, span: Span) {
-        while self.parted.pop_if(|p| p.start >= span.start).is_some() {}
-        self.parted.push(span);
+    fn add_part(&mut self, span: Span) {
+        while self.closed_elements.pop_if(|p| p.start >= span.start).is_some() {}
+        self.closed_elements.push(span);
         self.part_at = Some(span.end);
     }
 
     /// Reads a reference in text; returns where the text continues.
     #[cold]
-    fn reference(&mut self, buf: &[u8], offset: usize) -> ParseResult<usize> {
-        if let Some(open) = self.stack.last_mut() {
-            open.flags |= REFERENCES;
+    fn read_reference(&mut self, buf: &[u8], offset: usize) -> ParseResult<usize> {
+        if let Some(open_element) = self.stack.last_mut() {
+            open_element.flags |= REFERENCES;
         }
         match reference::read(buf, offset) {
             reference::XmlReferenceOutcome::Is(_, end) => Ok(xml::text(buf, end).0),
@@ -614,14 +615,14 @@ impl<M: Copy + Default> DocumentParser<M> {
 }
 
 #[cold]
-fn bad(kind: IsoFaultKind, offset: usize) -> ParseOutcome {
+fn bad_outcome(kind: IsoFaultKind, offset: usize) -> ParseOutcome {
     ParseOutcome::Bad(IsoFault { kind, offset: offset as u32 })
 }
 
 /// Returns the text of an element without child elements that ends at `lt`.
 #[inline]
-fn leaf<M>(buf: &[u8], open: &OpenElement<M>, lt: usize) -> ElementValueSpan {
-    let (mut start, mut end) = (open.content as usize, lt);
+fn leaf_text<M>(buf: &[u8], open: &OpenElement<M>, lt: usize) -> ElementValueSpan {
+    let (mut start, mut end) = (open.content_start as usize, lt);
     // White space around it is not part of it; a section at its end keeps its own.
     while start < end && is_white(buf[start]) {
         start += 1;

@@ -5,7 +5,7 @@ use super::super::value::ElementValueSpan;
 use super::super::{IsoFaultKind, Span};
 use super::{
     DocumentParser, MessageRoot, OpenElement, ParseOutcome, ParseResult, ParseStop, ParserLocation,
-    RootNamespace, bad,
+    RootNamespace, bad_outcome,
 };
 
 impl<M: Copy + Default> DocumentParser<M> {
@@ -58,7 +58,8 @@ impl<M: Copy + Default> DocumentParser<M> {
     ) -> ParseResult<()> {
         let uri = self.uri(buf, name, local).map(|b| b.uri).filter(|uri| !uri.is_empty());
         let prefix = Span { start: name, end: local.saturating_sub(1).max(name) };
-        self.root = RootNamespace { prefix, uri: uri.unwrap_or_default(), bound: self.bound.len() };
+        self.root =
+            RootNamespace { prefix, uri: uri.unwrap_or_default(), bound: self.bound_namespaces.len() };
         match root {
             MessageRoot::Header => {
                 self.kind = uri.map(|uri| identifier::from_header(buf, uri)).unwrap_or_default()
@@ -99,7 +100,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         } else if in_context {
             ParseOutcome::Tail { end }
         } else {
-            bad(IsoFaultKind::NoDocument, lt)
+            bad_outcome(IsoFaultKind::NoDocument, lt)
         }
     }
 

@@ -9,12 +9,12 @@ use unitape_base::xml::{self, skip_white, starts_name};
 impl<M: Copy + Default> DocumentParser<M> {
     #[inline]
     pub(super) fn is_bound(&self, buf: &[u8], prefix: &[u8]) -> bool {
-        self.bound.iter().rev().any(|b| b.prefix.slice(buf) == prefix)
+        self.bound_namespaces.iter().rev().any(|b| b.prefix.slice(buf) == prefix)
     }
 
     pub(super) fn uri(&self, buf: &[u8], name: usize, local: usize) -> Option<&NamespaceBinding> {
         let prefix = if local > name { &buf[name..local - 1] } else { &[] };
-        self.bound.iter().rev().find(|b| b.prefix.slice(buf) == prefix)
+        self.bound_namespaces.iter().rev().find(|b| b.prefix.slice(buf) == prefix)
     }
 
     /// Reads the attributes after a name; returns where the tag's `>` is and whether the element is empty.
@@ -25,51 +25,53 @@ impl<M: Copy + Default> DocumentParser<M> {
         mut offset: usize,
     ) -> ParseResult<(usize, bool)> {
         loop {
-            let from = skip_white(buf, offset);
-            match buf.get(from) {
+            let name_start = skip_white(buf, offset);
+            match buf.get(name_start) {
                 None => return Err(ParseStop::Need),
-                Some(b'>') => return Ok((from, false)),
+                Some(b'>') => return Ok((name_start, false)),
                 Some(b'/') => {
-                    return match buf.get(from + 1) {
+                    return match buf.get(name_start + 1) {
                         None => Err(ParseStop::Need),
-                        Some(b'>') => Ok((from + 1, true)),
-                        Some(_) => Err(ParseStop::Bad(IsoFaultKind::Expected(">"), from + 1)),
+                        Some(b'>') => Ok((name_start + 1, true)),
+                        Some(_) => Err(ParseStop::Bad(IsoFaultKind::Expected(">"), name_start + 1)),
                     };
                 }
-                Some(&byte) if from > offset && starts_name(byte) => {}
-                Some(_) => return Err(ParseStop::Bad(IsoFaultKind::Expected("an attribute, > or />"), from)),
+                Some(&byte) if name_start > offset && starts_name(byte) => {}
+                Some(_) => {
+                    return Err(ParseStop::Bad(IsoFaultKind::Expected("an attribute, > or />"), name_start));
+                }
             }
             if self.attributes.len() >= ATTRIBUTES_MAX {
                 return Err(ParseStop::Bad(IsoFaultKind::Attributes, lt));
             }
-            let mut end = xml::name(buf, from);
+            let mut name_end = xml::name(buf, name_start);
             let mut prefix_bytes = 0;
-            if buf.get(end) == Some(&b':') {
-                prefix_bytes = end + 1 - from;
-                end = xml::name(buf, end + 1);
+            if buf.get(name_end) == Some(&b':') {
+                prefix_bytes = name_end + 1 - name_start;
+                name_end = xml::name(buf, name_end + 1);
             }
-            if end - from > NAME_BYTES_MAX {
-                return Err(ParseStop::Bad(IsoFaultKind::Long, from));
+            if name_end - name_start > NAME_BYTES_MAX {
+                return Err(ParseStop::Bad(IsoFaultKind::Long, name_start));
             }
-            let name = Span { start: from, end };
-            if prefix_bytes > 0 && name.len() > prefix_bytes && !starts_name(buf[from + prefix_bytes]) {
-                return Err(ParseStop::Bad(IsoFaultKind::Expected("a name"), from + prefix_bytes));
+            let name = Span { start: name_start, end: name_end };
+            if prefix_bytes > 0 && name.len() > prefix_bytes && !starts_name(buf[name_start + prefix_bytes]) {
+                return Err(ParseStop::Bad(IsoFaultKind::Expected("a name"), name_start + prefix_bytes));
             }
-            let equals = skip_white(buf, end);
+            let equals = skip_white(buf, name_end);
             match buf.get(equals) {
                 None => return Err(ParseStop::Need),
                 Some(b'=') if name.len() > prefix_bytes => {}
                 Some(_) => return Err(ParseStop::Bad(IsoFaultKind::Expected("="), equals)),
             }
-            let start = skip_white(buf, equals + 1);
-            let quote = match buf.get(start) {
+            let value_start = skip_white(buf, equals + 1);
+            let quote = match buf.get(value_start) {
                 None => return Err(ParseStop::Need),
                 Some(&quote @ (b'"' | b'\'')) => quote,
-                Some(_) => return Err(ParseStop::Bad(IsoFaultKind::Expected("a quote"), start)),
+                Some(_) => return Err(ParseStop::Bad(IsoFaultKind::Expected("a quote"), value_start)),
             };
-            let value = attribute_value(buf, start + 1, quote)?;
+            let value = attribute_value(buf, value_start + 1, quote)?;
             if self.attributes.iter().any(|a| a.name.slice(buf) == name.slice(buf)) {
-                return Err(ParseStop::Bad(IsoFaultKind::Expected("another attribute"), from));
+                return Err(ParseStop::Bad(IsoFaultKind::Expected("another attribute"), name_start));
             }
             self.attributes.push(ElementAttribute { name, prefix_bytes, value });
             offset = value.end as usize + 1;
@@ -81,16 +83,16 @@ impl<M: Copy + Default> DocumentParser<M> {
 /// `>`.
 #[cold]
 pub(super) fn end_tag(buf: &[u8], lt: usize, name: Span) -> ParseResult<usize> {
-    let rest = &buf[lt + 2..];
+    let tag_bytes = &buf[lt + 2..];
     let (want, bytes) = (&buf[name.start..name.end], name.len());
-    if rest.len() < bytes {
-        return Err(if want.starts_with(rest) {
+    if tag_bytes.len() < bytes {
+        return Err(if want.starts_with(tag_bytes) {
             ParseStop::Need
         } else {
             ParseStop::Bad(IsoFaultKind::Mismatch, lt)
         });
     }
-    if bytes == 0 || !rest.starts_with(want) {
+    if bytes == 0 || !tag_bytes.starts_with(want) {
         return Err(ParseStop::Bad(IsoFaultKind::Mismatch, lt));
     }
     let gt = skip_white(buf, lt + 2 + bytes);
@@ -103,23 +105,25 @@ pub(super) fn end_tag(buf: &[u8], lt: usize, name: Span) -> ParseResult<usize> {
 
 /// Reads an attribute value up to its quote.
 fn attribute_value(buf: &[u8], start: usize, quote: u8) -> ParseResult<ElementValueSpan> {
-    let rest = &buf[start..];
-    let Some(n) = rest.iter().position(|b| *b == quote || *b == b'<') else { return Err(ParseStop::Need) };
-    if rest[n] == b'<' {
+    let value_bytes = &buf[start..];
+    let Some(n) = value_bytes.iter().position(|b| *b == quote || *b == b'<') else {
+        return Err(ParseStop::Need);
+    };
+    if value_bytes[n] == b'<' {
         return Err(ParseStop::Bad(IsoFaultKind::Expected("no <"), start + n));
     }
-    let end = start + n;
+    let value_end = start + n;
     let mut form = ElementValueForm::Plain;
-    if buf[start..end].iter().any(|b| matches!(b, b'\t' | b'\n' | b'\r')) {
+    if buf[start..value_end].iter().any(|b| matches!(b, b'\t' | b'\n' | b'\r')) {
         form = ElementValueForm::Attribute;
     }
     let mut offset = start;
-    while let Some(n) = memchr::memchr(b'&', &buf[offset..end]) {
+    while let Some(n) = memchr::memchr(b'&', &buf[offset..value_end]) {
         form = ElementValueForm::Attribute;
-        offset = match reference::read(&buf[..end], offset + n) {
+        offset = match reference::read(&buf[..value_end], offset + n) {
             reference::XmlReferenceOutcome::Is(_, end) => end,
             _ => return Err(ParseStop::Bad(IsoFaultKind::Entity, offset + n)),
         };
     }
-    Ok(ElementValueSpan { start: start as u32, end: end as u32, form })
+    Ok(ElementValueSpan { start: start as u32, end: value_end as u32, form })
 }

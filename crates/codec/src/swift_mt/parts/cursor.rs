@@ -19,13 +19,13 @@ pub(super) type ComponentResult = Result<(), ExpectedText>;
 
 /// Steps through the value at `text[at..end]`. Bytes after the value may be loaded, and are not looked at.
 pub(super) struct ValueCursor<'c> {
-    text: &'c [u8],
-    base: usize,
+    value_text: &'c [u8],
+    text_offset: usize,
     offset: usize,
     /// One past the first line of the value.
-    line: usize,
-    end: usize,
-    parts: &'c mut SwiftComponents,
+    line_end: usize,
+    value_end: usize,
+    components: &'c mut SwiftComponents,
     /// Parts noted.
     count: usize,
 }
@@ -33,32 +33,40 @@ pub(super) struct ValueCursor<'c> {
 impl<'c> ValueCursor<'c> {
     #[inline(always)]
     pub(super) fn new(text: &'c [u8], token: &SwiftField, parts: &'c mut SwiftComponents) -> Self {
-        let end = text.len().min(token.end as usize);
-        let base = end.min(token.start as usize);
-        ValueCursor { text, base, offset: base, line: end.min(token.line as usize), end, parts, count: 0 }
+        let value_end = text.len().min(token.end as usize);
+        let base = value_end.min(token.start as usize);
+        ValueCursor {
+            value_text: text,
+            text_offset: base,
+            offset: base,
+            line_end: value_end.min(token.line as usize),
+            value_end,
+            components: parts,
+            count: 0,
+        }
     }
 
     /// Returns the rest of the value.
     #[inline(always)]
     pub(super) fn rest(&self) -> &'c [u8] {
-        &self.text[self.offset..self.end]
+        &self.value_text[self.offset..self.value_end]
     }
 
     /// Loads the eight bytes from `distance` on, with zeros for bytes after the value.
     #[inline(always)]
-    fn word(&self, distance: usize) -> u64 {
+    fn word_at(&self, distance: usize) -> u64 {
         let offset = self.offset + distance;
-        let have = self.end.saturating_sub(offset);
-        match self.text.get(offset..).and_then(|rest| rest.first_chunk::<8>()) {
-            Some(bytes) => u64::from_le_bytes(*bytes) & lowest(have),
-            None => last_word(self.text, offset, have),
+        let bytes_left = self.value_end.saturating_sub(offset);
+        match self.value_text.get(offset..).and_then(|rest| rest.first_chunk::<8>()) {
+            Some(bytes) => u64::from_le_bytes(*bytes) & low_byte_mask(bytes_left),
+            None => last_word(self.value_text, offset, bytes_left),
         }
     }
 
     /// Makes the fault of missing contents.
     #[inline(always)]
     pub(super) fn fault(&self, expected: ExpectedText) -> ValueFault {
-        ValueFault { offset: (self.offset - self.base) as u32, expected }
+        ValueFault { offset: (self.offset - self.text_offset) as u32, expected_component: expected }
     }
 
     /// Returns the number of noted components.
@@ -70,7 +78,7 @@ impl<'c> ValueCursor<'c> {
     /// Fails unless the value is fully read.
     #[inline(always)]
     pub(super) fn end(&self) -> ComponentResult {
-        if self.offset == self.end { Ok(()) } else { Err(END) }
+        if self.offset == self.value_end { Ok(()) } else { Err(END) }
     }
 
     /// Takes this text if it is here.
@@ -114,12 +122,12 @@ impl<'c> ValueCursor<'c> {
         number: i64,
         exponent: i8,
     ) {
-        let start = (self.offset - self.base) as u32;
+        let value_start = (self.offset - self.text_offset) as u32;
         self.offset += len;
-        let end = (self.offset - self.base) as u32;
+        let value_end = (self.offset - self.text_offset) as u32;
         // The table is larger than any form has parts; a test holds them to it.
-        if let Some(item) = self.parts.items.get_mut(self.count) {
-            *item = SwiftComponent { name, start, end, number, kind, exponent };
+        if let Some(item) = self.components.items.get_mut(self.count) {
+            *item = SwiftComponent { name, start: value_start, end: value_end, number, kind, exponent };
             self.count += 1;
         }
     }
@@ -133,9 +141,9 @@ impl<'c> ValueCursor<'c> {
     /// Counts how many of the next bytes are of a class, at most `max`.
     #[inline(always)]
     pub(super) fn run(&self, class: CharacterClass, max: usize) -> usize {
-        let first = words::run(class.marks(self.word(0)));
-        if first < 8 || max <= 8 {
-            return first.min(max);
+        let run_length = words::run(class.mark_bytes(self.word_at(0)));
+        if run_length < 8 || max <= 8 {
+            return run_length.min(max);
         }
         8 + self.rest()[8..].iter().take(max - 8).take_while(|b| class.holds(**b)).count()
     }
@@ -170,7 +178,7 @@ impl<'c> ValueCursor<'c> {
     /// Reads `YYMMDD` or another date form and returns its midnight.
     #[inline(always)]
     pub(super) fn date(&mut self, name: &'static str, kind: SubfieldFormat) -> Result<i64, ExpectedText> {
-        let word = self.word(0);
+        let word = self.word_at(0);
         let (len, midnight) = match kind {
             SubfieldFormat::DateLong => (8, words::date_long(word)),
             _ => (6, words::date(word, kind == SubfieldFormat::ValueDate)),
@@ -184,15 +192,20 @@ impl<'c> ValueCursor<'c> {
     /// meaning.
     #[inline(always)]
     pub(super) fn entry_date(&mut self, midnight: i64) {
-        let near = words::entry_date(self.text[self.offset - 6..].first_chunk::<2>(), self.word(0), midnight);
-        let date_ns = near.or_else(|| far_entry_date(&self.text[self.offset - 6..])).unwrap_or(i64::MIN);
+        let near = words::entry_date(
+            self.value_text[self.offset - 6..].first_chunk::<2>(),
+            self.word_at(0),
+            midnight,
+        );
+        let date_ns =
+            near.or_else(|| far_entry_date(&self.value_text[self.offset - 6..])).unwrap_or(i64::MIN);
         self.take_number("entry_date", SubfieldFormat::EntryDate, 4, date_ns, 0);
     }
 
     /// Reads `HHMM` or `HHMMSS`.
     #[inline(always)]
     pub(super) fn time(&mut self, name: &'static str, len: usize) -> ComponentResult {
-        let word = self.word(0);
+        let word = self.word_at(0);
         let zeros = u64::from_le_bytes(*b"\0\0\0\x0000\0\0");
         let word = if len == 4 { word & 0xffff_ffff | zeros } else { word };
         let Some(seconds) = words::time(word) else { return Err(name) };
@@ -203,7 +216,7 @@ impl<'c> ValueCursor<'c> {
     /// Reads `15d`, as leniently as [`value::amount`].
     #[inline(always)]
     pub(super) fn amount(&mut self, name: &'static str) -> ComponentResult {
-        match words::amount(self.word(0), self.word(8)).or_else(|| long_amount(self.rest())) {
+        match words::amount(self.word_at(0), self.word_at(8)).or_else(|| long_amount(self.rest())) {
             Some((len, amount)) => {
                 self.take_number(name, SubfieldFormat::Amount, len, amount.mantissa, amount.exponent);
                 Ok(())
@@ -257,21 +270,21 @@ impl<'c> ValueCursor<'c> {
     /// Returns the number of bytes up to the line end.
     #[inline(always)]
     pub(super) fn line_len(&self) -> usize {
-        if self.offset <= self.line {
-            return self.line - self.offset;
+        if self.offset <= self.line_end {
+            return self.line_end - self.offset;
         }
-        let rest = self.rest();
-        match memchr(b'\n', rest) {
-            Some(n) if n > 0 && rest[n - 1] == b'\r' => n - 1,
+        let unread_bytes = self.rest();
+        match memchr(b'\n', unread_bytes) {
+            Some(n) if n > 0 && unread_bytes[n - 1] == b'\r' => n - 1,
             Some(n) => n,
-            None => rest.len(),
+            None => unread_bytes.len(),
         }
     }
 }
 
 /// Makes a mask of the lowest `bytes` bytes of a word, or of all eight.
 #[inline(always)]
-const fn lowest(bytes: usize) -> u64 {
+const fn low_byte_mask(bytes: usize) -> u64 {
     let bits = if bytes < 8 { 8 * bytes as u64 } else { 64 };
     // Without a branch on a length, which nothing foretells.
     !(u64::MAX << (bits & 63)) | 0u64.wrapping_sub(bits >> 6)
@@ -285,7 +298,7 @@ fn last_word(text: &[u8], offset: usize, have: usize) -> u64 {
     }
     match text.last_chunk::<8>() {
         // The bytes before it are shifted out; those after the value are none of it.
-        Some(last) => u64::from_le_bytes(*last) >> (8 * (8 - (text.len() - offset))) & lowest(have),
+        Some(last) => u64::from_le_bytes(*last) >> (8 * (8 - (text.len() - offset))) & low_byte_mask(have),
         None => text[offset..offset + have].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }
 }
@@ -325,7 +338,7 @@ impl CharacterClass {
     }
 
     #[inline(always)]
-    const fn marks(self, word: u64) -> u64 {
+    const fn mark_bytes(self, word: u64) -> u64 {
         match self {
             CharacterClass::Digits => words::digits(word),
             CharacterClass::Letters => words::letters(word),

@@ -153,9 +153,10 @@ impl SwiftComponents {
     #[must_use]
     pub fn part(&self, name: &str) -> Option<&SwiftComponent> {
         // Names differ mostly in length or first letter, and are seldom compared by a call.
-        let first = name.as_bytes().first();
-        let alike =
-            |part: &SwiftComponent| part.name.len() == name.len() && part.name.as_bytes().first() == first;
+        let first_letter = name.as_bytes().first();
+        let alike = |part: &SwiftComponent| {
+            part.name.len() == name.len() && part.name.as_bytes().first() == first_letter
+        };
         self.as_slice().iter().find(|part| alike(part) && part.name == name)
     }
 
@@ -206,7 +207,7 @@ pub fn split_field(field: &SwiftField, text: &[u8], parts: &mut SwiftComponents)
     let Some((number, letter)) = field.tag.split() else { return Ok(false) };
     // All of it is one function, and the cursor lives in registers.
     let mut cursor = ValueCursor::new(text, field, parts);
-    let is_known = form(number, letter, &mut cursor)
+    let is_known = read_form(number, letter, &mut cursor)
         .and_then(|is_known| if is_known { cursor.end() } else { Ok(()) }.map(|()| is_known))
         .map_err(|expected| cursor.fault(expected))?;
     if is_known {
@@ -217,7 +218,7 @@ pub fn split_field(field: &SwiftField, text: &[u8], parts: &mut SwiftComponents)
 
 /// Reads a value by its tag's number and letter (0 without a letter).
 #[inline(always)]
-fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, ExpectedText> {
+fn read_form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, ExpectedText> {
     match (number, letter) {
         (50..=59, _) | (82..=87, b'A' | b'B' | b'C' | b'D') => party::form(number, letter, c),
         (60 | 62, b'F' | b'M') | (64 | 65 | 61 | 86 | 25 | 28, 0) | (28, b'C' | b'D') | (25, b'P') => {
@@ -257,7 +258,7 @@ pub(super) fn positions(
         });
         let Some(number) = number else {
             parts.len = 0;
-            return Err(ValueFault { offset: start as u32, expected: name });
+            return Err(ValueFault { offset: start as u32, expected_component: name });
         };
         let (start, end) = (start as u32, (start + len) as u32);
         parts.push(SwiftComponent { name, start, end, number, kind, exponent: 0 });
@@ -269,5 +270,5 @@ pub(super) fn positions(
 /// Makes the fault of bytes after the expected end of the text.
 pub(super) fn ends(parts: &mut SwiftComponents, offset: usize) -> ValueFault {
     parts.len = 0;
-    ValueFault { offset: offset as u32, expected: "the end of the block" }
+    ValueFault { offset: offset as u32, expected_component: "the end of the block" }
 }

@@ -9,14 +9,14 @@ pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bo
     let marked = !matches!(number, 50 | 59);
     match letter {
         b'A' | b'G' => {
-            if account(c, marked)? {
+            if read_account(c, marked)? {
                 next_line(c)?;
             }
             c.bic()?;
         }
         b'B' => {
-            let before = account(c, marked)?;
-            if !before || c.newline() {
+            let has_account = read_account(c, marked)?;
+            if !has_account || c.newline() {
                 c.line("location")?;
             }
         }
@@ -28,15 +28,15 @@ pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bo
         b'L' => c.line("name")?,
         b'F' => {
             if number == 50 && !c.rest().starts_with(b"/") {
-                identifier(c)?;
+                read_identifier(c)?;
                 next_line(c)?;
-            } else if account(c, false)? {
+            } else if read_account(c, false)? {
                 next_line(c)?;
             }
-            numbered(c)?;
+            read_numbered(c)?;
         }
         0 | b'D' | b'H' | b'K' => {
-            if account(c, marked)? {
+            if read_account(c, marked)? {
                 next_line(c)?;
             }
             c.line("name")?;
@@ -56,7 +56,7 @@ fn next_line(c: &mut ValueCursor<'_>) -> ComponentResult {
 
 /// Reads `[/1!a][/34x]` and returns whether it is there.
 #[inline(always)]
-fn account(c: &mut ValueCursor<'_>, marked: bool) -> Result<bool, ExpectedText> {
+fn read_account(c: &mut ValueCursor<'_>, marked: bool) -> Result<bool, ExpectedText> {
     if !c.literal(b"/") {
         return Ok(false);
     }
@@ -75,7 +75,7 @@ fn account(c: &mut ValueCursor<'_>, marked: bool) -> Result<bool, ExpectedText> 
 
 /// Reads `4!a/2!a/27x`: a code, a country, and an identifier that the country issued.
 #[inline(always)]
-fn identifier(c: &mut ValueCursor<'_>) -> ComponentResult {
+fn read_identifier(c: &mut ValueCursor<'_>) -> ComponentResult {
     c.fixed("id_code", CharacterClass::Letters, 4)?;
     c.expect_literal(b"/", "/")?;
     c.fixed("id_country", CharacterClass::Letters, 2)?;
@@ -85,7 +85,7 @@ fn identifier(c: &mut ValueCursor<'_>) -> ComponentResult {
 
 /// Lines `1/NAME`, `2/STREET`, `3/COUNTRY/TOWN`: all of them, and the name.
 #[inline(always)]
-fn numbered(c: &mut ValueCursor<'_>) -> ComponentResult {
+fn read_numbered(c: &mut ValueCursor<'_>) -> ComponentResult {
     if !(c.run(CharacterClass::Digits, 1) == 1 && c.rest().get(1) == Some(&b'/')) {
         return Err("a line 1/…");
     }

@@ -27,45 +27,45 @@ pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bo
     c.skip(1);
     c.fixed("qualifier", CharacterClass::Plain, 4)?;
     match (number, letter) {
-        (11, b'A') => slashes(c)?.fixed("currency", CharacterClass::Letters, 3)?,
-        (13, b'A') => slashes(c)?.fixed("number", CharacterClass::Plain, 3)?,
-        (13, b'B') => issuer(c)?.line("number")?,
-        (17, b'B') => slashes(c)?.fixed("flag", CharacterClass::Letters, 1)?,
-        (19, b'A') => signed(slashes(c)?)?.currency_amount()?,
-        (19, b'B') => slashes(c)?.currency_amount()?,
-        (20, b'C') => slashes(c)?.line("reference")?,
+        (11, b'A') => skip_slashes(c)?.fixed("currency", CharacterClass::Letters, 3)?,
+        (13, b'A') => skip_slashes(c)?.fixed("number", CharacterClass::Plain, 3)?,
+        (13, b'B') => read_issuer(c)?.line("number")?,
+        (17, b'B') => skip_slashes(c)?.fixed("flag", CharacterClass::Letters, 1)?,
+        (19, b'A') => signed(skip_slashes(c)?)?.currency_amount()?,
+        (19, b'B') => skip_slashes(c)?.currency_amount()?,
+        (20, b'C') => skip_slashes(c)?.line("reference")?,
         (22, b'F') | (24, b'B') | (25, b'D') | (98, b'B') => {
-            issuer(c)?.fixed("code", CharacterClass::Plain, 4)?
+            read_issuer(c)?.fixed("code", CharacterClass::Plain, 4)?
         }
-        (22, b'H') | (97, b'C') => slashes(c)?.fixed("code", CharacterClass::Plain, 4)?,
-        (36, b'B') => typed(slashes(c)?)?.amount("quantity")?,
-        (70, _) => slashes(c)?.lines("lines")?,
-        (90, b'A') => typed(slashes(c)?)?.amount("price")?,
+        (22, b'H') | (97, b'C') => skip_slashes(c)?.fixed("code", CharacterClass::Plain, 4)?,
+        (36, b'B') => read_type(skip_slashes(c)?)?.amount("quantity")?,
+        (70, _) => skip_slashes(c)?.lines("lines")?,
+        (90, b'A') => read_type(skip_slashes(c)?)?.amount("price")?,
         (90, b'B') => {
-            typed(slashes(c)?)?.fixed("currency", CharacterClass::Letters, 3)?;
+            read_type(skip_slashes(c)?)?.fixed("currency", CharacterClass::Letters, 3)?;
             c.amount("price")?;
         }
-        (92, b'A') => signed(slashes(c)?)?.amount("rate")?,
+        (92, b'A') => signed(skip_slashes(c)?)?.amount("rate")?,
         (92, b'B') => {
-            slashes(c)?.fixed("currency", CharacterClass::Letters, 3)?;
+            skip_slashes(c)?.fixed("currency", CharacterClass::Letters, 3)?;
             c.expect_literal(b"/", "/")?;
             c.fixed("currency2", CharacterClass::Letters, 3)?;
             c.expect_literal(b"/", "/")?;
             c.amount("rate")?;
         }
-        (92, b'F') => slashes(c)?.currency_amount()?,
-        (93, b'B') => signed(typed(issuer(c)?)?)?.amount("balance")?,
+        (92, b'F') => skip_slashes(c)?.currency_amount()?,
+        (93, b'B') => signed(read_type(read_issuer(c)?)?)?.amount("balance")?,
         (94, b'B') => {
-            issuer(c)?.fixed("code", CharacterClass::Plain, 4)?;
+            read_issuer(c)?.fixed("code", CharacterClass::Plain, 4)?;
             if c.literal(b"/") {
                 c.line("narrative")?;
             }
         }
-        (94, b'C') => slashes(c)?.fixed("country", CharacterClass::Letters, 2)?,
-        (94, b'F') => typed(slashes(c)?)?.bic()?,
-        (95, b'P') => slashes(c)?.bic()?,
+        (94, b'C') => skip_slashes(c)?.fixed("country", CharacterClass::Letters, 2)?,
+        (94, b'F') => read_type(skip_slashes(c)?)?.bic()?,
+        (95, b'P') => skip_slashes(c)?.bic()?,
         (95, b'Q') => {
-            slashes(c)?.line("name")?;
+            skip_slashes(c)?.line("name")?;
             if c.newline() {
                 c.lines("address")?;
             }
@@ -76,15 +76,15 @@ pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bo
             c.expect_literal(b"/", "/")?;
             c.line("id")?;
         }
-        (97, b'A') => slashes(c)?.line("account")?,
-        (97, b'B') => typed(issuer(c)?)?.line("account")?,
-        (98, b'A') => _ = slashes(c)?.date("date", SubfieldFormat::DateLong)?,
-        (98, b'C') => moment(slashes(c)?)?,
+        (97, b'A') => skip_slashes(c)?.line("account")?,
+        (97, b'B') => read_type(read_issuer(c)?)?.line("account")?,
+        (98, b'A') => _ = skip_slashes(c)?.date("date", SubfieldFormat::DateLong)?,
+        (98, b'C') => read_moment(skip_slashes(c)?)?,
         (98, b'E') => {
-            moment(slashes(c)?)?;
-            zone(c)?;
+            read_moment(skip_slashes(c)?)?;
+            read_zone(c)?;
         }
-        (99, b'A') => signed(slashes(c)?)?.fixed("number", CharacterClass::Digits, 3)?,
+        (99, b'A') => signed(skip_slashes(c)?)?.fixed("number", CharacterClass::Digits, 3)?,
         _ => return Ok(false),
     }
     Ok(true)
@@ -124,14 +124,14 @@ fn instrument(c: &mut ValueCursor<'_>) -> ComponentResult {
 }
 
 #[inline(always)]
-fn slashes<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, ExpectedText> {
+fn skip_slashes<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, ExpectedText> {
     c.expect_literal(b"//", "//")?;
     Ok(c)
 }
 
 /// Reads `/[8c]/`.
 #[inline(always)]
-fn issuer<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, ExpectedText> {
+fn read_issuer<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, ExpectedText> {
     c.expect_literal(b"/", "/")?;
     match c.run(CharacterClass::Plain, 8) {
         0 => {}
@@ -143,7 +143,7 @@ fn issuer<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>,
 
 /// Reads `4!c/`, the type of the next number.
 #[inline(always)]
-fn typed<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, ExpectedText> {
+fn read_type<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, ExpectedText> {
     c.fixed("type", CharacterClass::Plain, 4)?;
     c.expect_literal(b"/", "/")?;
     Ok(c)
@@ -159,14 +159,14 @@ pub(super) fn signed<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut Value
 }
 
 #[inline(always)]
-fn moment(c: &mut ValueCursor<'_>) -> ComponentResult {
+fn read_moment(c: &mut ValueCursor<'_>) -> ComponentResult {
     c.date("date", SubfieldFormat::DateLong)?;
     c.time("time", 6)
 }
 
 /// Reads `[,3n][/[N]2!n[2!n]]`: the fraction of a second, and the offset from UTC.
 #[inline(always)]
-fn zone(c: &mut ValueCursor<'_>) -> ComponentResult {
+fn read_zone(c: &mut ValueCursor<'_>) -> ComponentResult {
     if c.literal(b",") {
         c.text_up_to("fraction", CharacterClass::Digits, 3)?;
     }

@@ -7,11 +7,11 @@ use super::cursor::{CharacterClass, ComponentResult, ExpectedText, ValueCursor};
 pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, ExpectedText> {
     match (number, letter) {
         (60 | 62 | 64 | 65, _) => {
-            mark(c)?;
+            read_mark(c)?;
             c.date("date", SubfieldFormat::Date)?;
             c.currency_amount()?;
         }
-        (61, 0) => line(c)?,
+        (61, 0) => read_line(c)?,
         (86, 0) => c.lines("lines")?,
         (25, b'P') => {
             c.line("account")?;
@@ -67,7 +67,7 @@ pub(super) fn offset(c: &mut ValueCursor<'_>) -> ComponentResult {
 }
 
 #[inline(always)]
-fn mark(c: &mut ValueCursor<'_>) -> ComponentResult {
+fn read_mark(c: &mut ValueCursor<'_>) -> ComponentResult {
     if !matches!(c.rest(), [b'D' | b'C', ..]) {
         return Err("D or C");
     }
@@ -94,7 +94,7 @@ fn ends_amount(rest: &[u8], has_comma: bool) -> bool {
 
 /// Reads `6!n[4!n]2a[1!a]15d1!a3!c16x[//16x][⏎34x]`.
 #[inline(always)]
-fn line(c: &mut ValueCursor<'_>) -> ComponentResult {
+fn read_line(c: &mut ValueCursor<'_>) -> ComponentResult {
     let midnight = c.date("date", SubfieldFormat::ValueDate)?;
     if c.run(CharacterClass::Digits, 4) == 4 {
         c.entry_date(midnight);

@@ -75,12 +75,12 @@ fn entry(view: &[u8], from: usize) -> ListStep {
 /// Returns the offset after the quote that ends a string, or after a line end, which no string can contain.
 fn string_end(view: &[u8], mut offset: usize) -> usize {
     loop {
-        let rest = &view[offset..];
-        match memchr::memchr3(b'"', b'\\', b'\n', rest) {
+        let list_bytes = &view[offset..];
+        match memchr::memchr3(b'"', b'\\', b'\n', list_bytes) {
             None => return view.len(),
             Some(n) => {
                 offset += n + 1;
-                match rest[n] {
+                match list_bytes[n] {
                     b'"' => return offset,
                     b'\n' => return offset - 1,
                     _ => offset = view.len().min(offset + 1),
@@ -93,10 +93,12 @@ fn string_end(view: &[u8], mut offset: usize) -> usize {
 /// Finds the first `{` of `view[from..]` that can begin an object, after a broken entry.
 pub(super) fn resync(view: &[u8], mut from: usize) -> Option<usize> {
     loop {
-        let open = from + memchr::memchr(b'{', view.get(from..)?)?;
-        from = open + 1 + view[open + 1..].iter().take_while(|b| b.is_ascii_whitespace()).count();
+        let brace_offset = from + memchr::memchr(b'{', view.get(from..)?)?;
+        from = brace_offset
+            + 1
+            + view[brace_offset + 1..].iter().take_while(|b| b.is_ascii_whitespace()).count();
         if matches!(view.get(from), None | Some(b'"' | b'}')) {
-            return Some(open);
+            return Some(brace_offset);
         }
     }
 }

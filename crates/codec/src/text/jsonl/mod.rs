@@ -165,7 +165,7 @@ impl JsonlDecoder {
 }
 
 impl TextMessageDecoder for JsonlDecoder {
-    fn begin<'h>(&mut self, head: &'h [u8]) -> &'h [u8] {
+    fn inspect_head<'h>(&mut self, head: &'h [u8]) -> &'h [u8] {
         let start = skip(head, 0, true).unwrap_or(0);
         let rest = &head[start..];
         self.shape = match crate::charset::utf_16(head) {

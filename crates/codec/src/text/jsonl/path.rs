@@ -30,7 +30,7 @@ pub fn read(text: &str) -> Result<String, String> {
     let (mut path, mut rest) = (String::new(), text);
     if rest.starts_with('[') {
         // The message itself is a list.
-        rest = match brackets(rest, true, &mut path).map_err(path_error)?.strip_prefix('.') {
+        rest = match append_brackets(rest, true, &mut path).map_err(path_error)?.strip_prefix('.') {
             Some(members) => members,
             None if path.len() == text.len() => return Ok(path),
             None => return wrong("expected `.`, `[]` or its end"),
@@ -56,7 +56,7 @@ pub fn read(text: &str) -> Result<String, String> {
             push(&mut path, name);
             tail
         };
-        rest = brackets(remainder, false, &mut path).map_err(path_error)?;
+        rest = append_brackets(remainder, false, &mut path).map_err(path_error)?;
         match rest.strip_prefix('.') {
             Some(next_rest) => rest = next_rest,
             None if rest.is_empty() => return Ok(path),
@@ -67,9 +67,9 @@ pub fn read(text: &str) -> Result<String, String> {
 
 /// Appends the brackets at the start of `text` to the path: `[]`, and `[0]` in a list in a list, which `in_list` says of
 /// the first one. Returns the rest.
-fn brackets<'t>(text: &'t str, mut in_list: bool, path: &mut String) -> Result<&'t str, String> {
-    let mut rest = text;
-    while let Some((inner, after)) = rest.strip_prefix('[').and_then(|open| open.split_once(']')) {
+fn append_brackets<'t>(text: &'t str, mut in_list: bool, path: &mut String) -> Result<&'t str, String> {
+    let mut path_left = text;
+    while let Some((inner, after)) = path_left.strip_prefix('[').and_then(|open| open.split_once(']')) {
         if !inner.bytes().all(|b| b.is_ascii_digit()) {
             break;
         }
@@ -84,10 +84,10 @@ fn brackets<'t>(text: &'t str, mut in_list: bool, path: &mut String) -> Result<&
                  as `{path}[][{inner}]`"
             ));
         }
-        path.push_str(&rest[..inner.len() + 2]);
-        (rest, in_list) = (after, true);
+        path.push_str(&path_left[..inner.len() + 2]);
+        (path_left, in_list) = (after, true);
     }
-    Ok(rest)
+    Ok(path_left)
 }
 
 /// Digits of a position, at most: no message has as many values.

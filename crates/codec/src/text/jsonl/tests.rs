@@ -277,7 +277,7 @@ fn lists_in_lists_and_lists_without_end_are_refused() {
     let cut = printed("[{\"a\":1},{\"b\":");
     assert!(cut.len() == 2 && cut[1].contains("truncated"), "{cut:?}");
     let mut decoder = JsonlDecoder::default().with_max_line(64);
-    decoder.begin(b"[");
+    decoder.inspect_head(b"[");
     let long = format!("[{{\"a\":\"{}\"}},{{\"b\":1}}]", "x".repeat(500));
     let next = decoder.next(long.as_bytes(), 0, true, &mut PathValues::default());
     let NextTextMessage::Bad { span, fault } = next else { panic!("{next:?}") };

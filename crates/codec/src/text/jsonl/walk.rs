@@ -31,12 +31,12 @@ pub(super) fn entry(
 
 fn message(line: &[u8], fallback: FallbackCharset, leaves: &mut PathValues) -> Result<(), TextFault> {
     match undeclared::text(line, fallback, leaves)? {
-        Cow::Borrowed(text) => walk(text, leaves),
-        Cow::Owned(text) => walk(&text, leaves).map_err(undeclared::without_place),
+        Cow::Borrowed(text) => walk_text(text, leaves),
+        Cow::Owned(text) => walk_text(&text, leaves).map_err(undeclared::without_place),
     }
 }
 
-fn walk(text: &str, leaves: &mut PathValues) -> Result<(), TextFault> {
+fn walk_text(text: &str, leaves: &mut PathValues) -> Result<(), TextFault> {
     let line = text;
     let mut json = serde_json::Deserializer::from_str(text);
     let valid = IgnoredAny::deserialize(&mut json).and_then(|_| json.end());
@@ -44,21 +44,22 @@ fn walk(text: &str, leaves: &mut PathValues) -> Result<(), TextFault> {
         true => TextFault::new(TextFaultCode::Truncated, line.len(), "the object or list is not over"),
         false => TextFault::new(TextFaultCode::BadJson, place_of(&e, line), "not JSON"),
     })?;
-    let mut walk = JsonWalker { json: text, offset: 0, path: String::new(), depth: 0, leaves };
-    match walk.peek() {
-        Some(b'[') => walk.list(Numbered::All),
-        _ => walk.object(),
+    let mut walk =
+        JsonWalker { json: text, offset: 0, current_path: String::new(), depth: 0, path_values: leaves };
+    match walk.peek_byte() {
+        Some(b'[') => walk.walk_list(Numbered::All),
+        _ => walk.walk_object(),
     }
 }
 
 /// Converts the line and column of a parser error to an offset.
 #[cold]
 fn place_of(error: &serde_json::Error, text: &str) -> usize {
-    let mut start = 0;
+    let mut path_start = 0;
     for _ in 1..error.line() {
-        start += memchr::memchr(b'\n', &text.as_bytes()[start..]).map_or(0, |n| n + 1);
+        path_start += memchr::memchr(b'\n', &text.as_bytes()[path_start..]).map_or(0, |n| n + 1);
     }
-    (start + error.column().saturating_sub(1)).min(text.len())
+    (path_start + error.column().saturating_sub(1)).min(text.len())
 }
 
 /// Which entries of a list have their position in their path, `[0]` in place of `[]`.
@@ -75,25 +76,25 @@ enum Numbered {
 struct JsonWalker<'w> {
     json: &'w str,
     offset: usize,
-    path: String,
+    current_path: String,
     depth: usize,
-    leaves: &'w mut PathValues,
+    path_values: &'w mut PathValues,
 }
 
 impl JsonWalker<'_> {
     /// Reads a value; `lists` states which entries of a list have numbers here.
     fn value(&mut self, lists: Numbered) -> Result<(), TextFault> {
-        let (start, mark) = (self.offset, self.leaves.mark());
-        let kind = match self.peek() {
-            Some(b'{') => return self.object(),
-            Some(b'[') => return self.list(lists),
+        let (start, mark) = (self.offset, self.path_values.mark());
+        let kind = match self.peek_byte() {
+            Some(b'{') => return self.walk_object(),
+            Some(b'[') => return self.walk_list(lists),
             Some(b'"') => {
-                self.string(None)?;
+                self.read_string(None)?;
                 PathValueKind::Text
             }
             _ => {
-                let rest = &self.json.as_bytes()[start..];
-                let n = rest.iter().take_while(|b| !matches!(b, b',' | b']' | b'}' | 0..=b' ')).count();
+                let json_left = &self.json.as_bytes()[start..];
+                let n = json_left.iter().take_while(|b| !matches!(b, b',' | b']' | b'}' | 0..=b' ')).count();
                 let word = self.json.get(start..start + n).unwrap_or_default();
                 if word.is_empty() {
                     return Err(self.not_json());
@@ -105,72 +106,72 @@ impl JsonWalker<'_> {
                     _ => PathValueKind::Number,
                 };
                 if kind != PathValueKind::Nothing {
-                    self.leaves.text_mut().push_str(word);
+                    self.path_values.text_mut().push_str(word);
                 }
                 kind
             }
         };
-        self.leaves.push_value(&self.path, mark, kind, start)
+        self.path_values.push_value(&self.current_path, mark, kind, start)
     }
 
-    fn object(&mut self) -> Result<(), TextFault> {
-        let start = self.offset;
+    fn walk_object(&mut self) -> Result<(), TextFault> {
+        let object_start = self.offset;
         self.enter_level()?;
-        let before = self.path.len();
-        let mut names: Vec<String> = Vec::new();
-        while !self.ends(b'}')? {
+        let path_length = self.current_path.len();
+        let mut member_names: Vec<String> = Vec::new();
+        while !self.ends_with(b'}')? {
             let (name_start, mut name) = (self.offset, String::new());
-            self.string(Some(&mut name))?;
-            if self.peek() != Some(b':') {
+            self.read_string(Some(&mut name))?;
+            if self.peek_byte() != Some(b':') {
                 return Err(self.not_json());
             }
             self.offset += 1;
             self.skip_white_space();
-            path::push(&mut self.path, &name);
+            path::push(&mut self.current_path, &name);
             self.value(Numbered::Nothing).map_err(|e| self.relocate_fault(e, name_start))?;
-            self.path.truncate(before);
-            names.push(name);
+            self.current_path.truncate(path_length);
+            member_names.push(name);
         }
-        let empty = names.is_empty().then_some(PathValueKind::Nothing);
-        names.sort_unstable();
-        if names.windows(2).any(|pair| pair[0] == pair[1]) {
+        let empty = member_names.is_empty().then_some(PathValueKind::Nothing);
+        member_names.sort_unstable();
+        if member_names.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(TextFault::new(
                 TextFaultCode::Duplicate,
-                start,
+                object_start,
                 "an object with two members of one name",
             ));
         }
-        self.leave_level(empty, start)
+        self.leave_level(empty, object_start)
     }
 
-    fn list(&mut self, numbered: Numbered) -> Result<(), TextFault> {
-        let start = self.offset;
+    fn walk_list(&mut self, numbered: Numbered) -> Result<(), TextFault> {
+        let list_start = self.offset;
         self.enter_level()?;
-        let before = self.path.len();
-        self.path.push_str("[]");
+        let path_length = self.current_path.len();
+        self.current_path.push_str("[]");
         let mut count = 0u32;
-        while !self.ends(b']')? {
-            let entry = self.leaves.begin_entry(&self.path, self.offset)?;
+        while !self.ends_with(b']')? {
+            let entry = self.path_values.begin_entry(&self.current_path, self.offset)?;
             let has_position = match numbered {
                 Numbered::Nothing => false,
-                Numbered::Values => self.peek() != Some(b'['),
+                Numbered::Values => self.peek_byte() != Some(b'['),
                 Numbered::All => true,
             };
             if has_position {
-                self.path.truncate(before);
+                self.current_path.truncate(path_length);
                 // Writing to a String cannot fail.
-                _ = write!(self.path, "[{count}]");
+                _ = write!(self.current_path, "[{count}]");
                 self.value(Numbered::Values)?;
-                self.path.truncate(before);
-                self.path.push_str("[]");
+                self.current_path.truncate(path_length);
+                self.current_path.push_str("[]");
             } else {
                 self.value(Numbered::Values)?;
             }
-            self.leaves.end_entry(entry);
+            self.path_values.end_entry(entry);
             count += 1;
         }
-        self.path.truncate(before);
-        self.leave_level((count == 0).then_some(PathValueKind::EmptyList), start)
+        self.current_path.truncate(path_length);
+        self.leave_level((count == 0).then_some(PathValueKind::EmptyList), list_start)
     }
 
     /// Moves the fault of an invalid path to the path's start: the value's offset would mislead.
@@ -201,17 +202,17 @@ impl JsonWalker<'_> {
         self.depth -= 1;
         match empty.filter(|_| self.depth > 0) {
             Some(kind) => {
-                let mark = self.leaves.mark();
-                self.leaves.push_value(&self.path, mark, kind, start)
+                let mark = self.path_values.mark();
+                self.path_values.push_value(&self.current_path, mark, kind, start)
             }
             None => Ok(()),
         }
     }
 
     /// Returns whether the list or object ends here. Steps over that end, or over the comma before the next value.
-    fn ends(&mut self, with: u8) -> Result<bool, TextFault> {
+    fn ends_with(&mut self, with: u8) -> Result<bool, TextFault> {
         self.skip_white_space();
-        match self.peek() {
+        match self.peek_byte() {
             Some(b) if b == with => {
                 self.offset += 1;
                 Ok(true)
@@ -227,25 +228,26 @@ impl JsonWalker<'_> {
     }
 
     /// Reads a string and resolves its escapes, into `out` or else into the current value.
-    fn string(&mut self, out: Option<&mut String>) -> Result<(), TextFault> {
-        if self.peek() != Some(b'"') {
+    fn read_string(&mut self, out: Option<&mut String>) -> Result<(), TextFault> {
+        if self.peek_byte() != Some(b'"') {
             return Err(self.not_json());
         }
         let out = match out {
             Some(out) => out,
-            None => self.leaves.text_mut(),
+            None => self.path_values.text_mut(),
         };
-        let bad = |offset: usize| TextFault::new(TextFaultCode::BadJson, offset, "not JSON");
+        let json_fault = |offset: usize| TextFault::new(TextFaultCode::BadJson, offset, "not JSON");
         self.offset += 1;
         loop {
-            let rest = self.json.get(self.offset..).ok_or_else(|| bad(self.offset))?;
-            let n = memchr::memchr2(b'"', b'\\', rest.as_bytes()).ok_or_else(|| bad(self.offset))?;
-            out.push_str(&rest[..n]);
+            let json_left = self.json.get(self.offset..).ok_or_else(|| json_fault(self.offset))?;
+            let n =
+                memchr::memchr2(b'"', b'\\', json_left.as_bytes()).ok_or_else(|| json_fault(self.offset))?;
+            out.push_str(&json_left[..n]);
             self.offset += n + 1;
-            if rest.as_bytes()[n] == b'"' {
+            if json_left.as_bytes()[n] == b'"' {
                 break;
             }
-            let (c, used) = escape(&rest.as_bytes()[n + 1..]).ok_or_else(|| {
+            let (c, used) = decode_escape(&json_left.as_bytes()[n + 1..]).ok_or_else(|| {
                 TextFault::new(TextFaultCode::BadJson, self.offset - 1, "half of a character")
             })?;
             out.push(c);
@@ -256,11 +258,11 @@ impl JsonWalker<'_> {
     }
 
     fn skip_white_space(&mut self) {
-        let rest = self.json.as_bytes().get(self.offset..).unwrap_or_default();
-        self.offset += rest.iter().take_while(|b| b.is_ascii_whitespace()).count();
+        let json_left = self.json.as_bytes().get(self.offset..).unwrap_or_default();
+        self.offset += json_left.iter().take_while(|b| b.is_ascii_whitespace()).count();
     }
 
-    fn peek(&self) -> Option<u8> {
+    fn peek_byte(&self) -> Option<u8> {
         self.json.as_bytes().get(self.offset).copied()
     }
 
@@ -271,7 +273,7 @@ impl JsonWalker<'_> {
 }
 
 /// Decodes an escape after its backslash: returns its character and its length in bytes.
-fn escape(text: &[u8]) -> Option<(char, usize)> {
+fn decode_escape(text: &[u8]) -> Option<(char, usize)> {
     let c = match *text.first()? {
         c @ (b'"' | b'\\' | b'/') => char::from(c),
         b'b' => '\u{8}',
@@ -280,12 +282,12 @@ fn escape(text: &[u8]) -> Option<(char, usize)> {
         b'r' => '\r',
         b't' => '\t',
         b'u' => {
-            let high = unit(text.get(1..5)?)?;
+            let high = utf16_unit(text.get(1..5)?)?;
             if !(0xd800..0xdc00).contains(&high) {
                 return Some((char::from_u32(high)?, 5));
             }
             // A character beyond the first plane is two of them.
-            let low = unit(text.get(5..11)?.strip_prefix(b"\\u")?)?;
+            let low = utf16_unit(text.get(5..11)?.strip_prefix(b"\\u")?)?;
             let low = low.checked_sub(0xdc00).filter(|n| *n < 0x400)?;
             return Some((char::from_u32(0x10000 + ((high - 0xd800) << 10) + low)?, 11));
         }
@@ -294,6 +296,6 @@ fn escape(text: &[u8]) -> Option<(char, usize)> {
     Some((c, 1))
 }
 
-fn unit(digits: &[u8]) -> Option<u32> {
+fn utf16_unit(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |n, b| Some(n * 16 + char::from(*b).to_digit(16)?))
 }

@@ -24,7 +24,7 @@ pub(super) fn list(value: &str) -> Vec<MailAddress> {
         let address = match email.take() {
             Some(email) => {
                 let name = if text.is_empty() { comment.trim() } else { text };
-                MailAddress { name: name.to_owned(), email: route(&email) }
+                MailAddress { name: name.to_owned(), email: strip_route(&email) }
             }
             None => MailAddress { name: comment.trim().to_owned(), email: without_blanks(text) },
         };
@@ -61,14 +61,14 @@ pub(super) fn list(value: &str) -> Vec<MailAddress> {
                 }
             }
             '<' => {
-                let mut inside = String::new();
+                let mut comment_text = String::new();
                 for c in chars.by_ref() {
                     if c == '>' {
                         break;
                     }
-                    inside.push(c);
+                    comment_text.push(c);
                 }
-                email = Some(inside);
+                email = Some(comment_text);
             }
             // The name of a group, and its end.
             ':' if email.is_none() && !words.contains('@') => words.clear(),
@@ -85,7 +85,7 @@ pub(super) fn list(value: &str) -> Vec<MailAddress> {
 }
 
 /// Strips the route that old addresses begin with.
-fn route(email: &str) -> String {
+fn strip_route(email: &str) -> String {
     let email = without_blanks(email);
     match email.strip_prefix('@').and_then(|rest| rest.split_once(':')) {
         Some((_, address)) => address.to_owned(),

@@ -42,13 +42,16 @@ pub(super) fn read(
     let mut content = MailContent::default();
     let entity = MimeEntity { message, charsets, fields, span: Span { start: from, end: message.len() } };
     let mut pieces = Vec::new();
-    content.part(entity, MimePartContext::BODY, &mut pieces)?;
+    content.read_part(entity, MimePartContext::BODY, &mut pieces)?;
     put_pieces(pieces, ["text", "html"], from, leaves)?;
     content.alternatives.iter().try_for_each(|kind| leaves.list_text("alternatives[]", kind, from))?;
     for letter in content.forwarded {
         let entry = leaves.begin_entry("forwarded[]", letter.offset)?;
-        letter.head.iter().try_for_each(|(path, value)| leaves.put_text(path, value, letter.offset))?;
-        put_pieces(letter.pieces, ["forwarded[].text", "forwarded[].html"], letter.offset, leaves)?;
+        letter
+            .header_values
+            .iter()
+            .try_for_each(|(path, value)| leaves.put_text(path, value, letter.offset))?;
+        put_pieces(letter.text_parts, ["forwarded[].text", "forwarded[].html"], letter.offset, leaves)?;
         leaves.end_entry(entry);
     }
     put_attachments(&content.attachments, from, leaves)
@@ -75,9 +78,9 @@ fn put_pieces(
             out.push_str(&piece.text);
         }
         let out = leaves.text_mut();
-        let end = mark + out[mark..].trim_end_matches('\n').len();
-        out.truncate(end);
-        if end > mark {
+        let trimmed_end = mark + out[mark..].trim_end_matches('\n').len();
+        out.truncate(trimmed_end);
+        if trimmed_end > mark {
             leaves.push_value(path, mark, PathValueKind::Text, offset)?;
         }
     }
@@ -120,7 +123,7 @@ struct MailContent {
     /// In the order in which they begin, those in each other among them.
     forwarded: Vec<ForwardedMail>,
     attachments: Vec<MailAttachment>,
-    parts: usize,
+    part_count: usize,
 }
 
 /// A text of a message.
@@ -149,8 +152,8 @@ impl MailTextPart {
 /// A forwarded message.
 struct ForwardedMail {
     /// Path and value.
-    head: Vec<(&'static str, String)>,
-    pieces: Vec<MailTextPart>,
+    header_values: Vec<(&'static str, String)>,
+    text_parts: Vec<MailTextPart>,
     offset: usize,
 }
 
@@ -174,13 +177,13 @@ struct MimeEntity<'m> {
 struct MimePartContext {
     depth: usize,
     /// The type of a part without one.
-    default: &'static str,
+    default_type: &'static str,
     /// All of a message's content.
     is_body: bool,
 }
 
 impl MimePartContext {
-    const BODY: Self = MimePartContext { depth: 0, default: "text/plain", is_body: true };
+    const BODY: Self = MimePartContext { depth: 0, default_type: "text/plain", is_body: true };
 }
 
 /// A content type of several parts (RFC 2046, 5.1).
@@ -193,7 +196,7 @@ struct MultipartType<'t> {
 }
 
 impl MailContent {
-    fn part(
+    fn read_part(
         &mut self,
         entity: MimeEntity<'_>,
         position: MimePartContext,
@@ -201,8 +204,8 @@ impl MailContent {
     ) -> Result<(), TextFault> {
         let MimeEntity { message, charsets, fields, span } = entity;
         let offset = span.start;
-        self.parts += 1;
-        if position.depth > DEPTH_MAX || self.parts > PARTS_MAX {
+        self.part_count += 1;
+        if position.depth > DEPTH_MAX || self.part_count > PARTS_MAX {
             return Err(TextFault::new(
                 TextFaultCode::TooDeep,
                 offset,
@@ -211,7 +214,7 @@ impl MailContent {
         }
         let typed = MimeField::find(message, fields, "content-type", charsets)?;
         let kind = match &typed {
-            None => position.default,
+            None => position.default_type,
             // RFC 2045, 5.2: a type that is none is plain text.
             Some(typed) if !is_type(&typed.value) => "text/plain",
             Some(typed) => &typed.value,
@@ -223,7 +226,7 @@ impl MailContent {
                 return Err(TextFault::new(TextFaultCode::BadHeader, offset, "parts without a boundary"));
             };
             let multipart = MultipartType { subtype, boundary };
-            return self.multipart(entity, multipart, position.depth, pieces);
+            return self.read_multipart(entity, multipart, position.depth, pieces);
         }
         let disposition = MimeField::find(message, fields, "content-disposition", charsets)?;
         let attached = disposition.as_ref().is_some_and(|d| d.value == "attachment");
@@ -232,7 +235,7 @@ impl MailContent {
         let name = decode_words(&name, charsets).into_owned();
         if matches!(kind.as_str(), "message/rfc822" | "message/global") {
             self.attachments.push(MailAttachment { name, kind, offset });
-            return self.forward(entity, position.depth);
+            return self.read_forwarded(entity, position.depth);
         }
         if !kind.starts_with("text/") {
             self.attachments.push(MailAttachment { name, kind, offset });
@@ -248,17 +251,17 @@ impl MailContent {
                 return Ok(());
             }
             // An attachment that cannot be read is named all the same.
-            if let Ok(text) = words(entity, charset) {
+            if let Ok(text) = decode_characters(entity, charset) {
                 push_piece(pieces, MailTextPart { kind, text, is_file });
             }
             return Ok(());
         }
-        push_piece(pieces, MailTextPart { kind, text: words(entity, charset)?, is_file: false });
+        push_piece(pieces, MailTextPart { kind, text: decode_characters(entity, charset)?, is_file: false });
         Ok(())
     }
 
     /// Reads the parts between boundaries.
-    fn multipart(
+    fn read_multipart(
         &mut self,
         entity: MimeEntity<'_>,
         kind: MultipartType<'_>,
@@ -267,7 +270,7 @@ impl MailContent {
     ) -> Result<(), TextFault> {
         let MultipartType { subtype, boundary } = kind;
         let default = if subtype == "digest" { "message/rfc822" } else { "text/plain" };
-        let position = MimePartContext { depth: depth + 1, default, is_body: false };
+        let position = MimePartContext { depth: depth + 1, default_type: default, is_body: false };
         let mut alternatives = Vec::new();
         for span in part_spans(entity, boundary)? {
             let mut part_pieces = Vec::new();
@@ -280,10 +283,10 @@ impl MailContent {
         let rank = |parts: &[MailTextPart]| parts.iter().filter(|p| !p.is_file).map(MailTextPart::rank).max();
         let best = alternatives.iter().filter_map(|parts| rank(parts)).max();
         // If only unknown alternatives are there, the last one is the best.
-        let last = alternatives.iter().rposition(|parts| rank(parts).is_some()).unwrap_or(0);
+        let chosen_alternative = alternatives.iter().rposition(|parts| rank(parts).is_some()).unwrap_or(0);
         for (n, mut part_pieces) in alternatives.into_iter().enumerate() {
             match rank(&part_pieces) {
-                Some(this) if Some(this) != best || this == 1 && n != last => {
+                Some(this) if Some(this) != best || this == 1 && n != chosen_alternative => {
                     self.alternatives.extend(part_pieces.into_iter().map(|piece| piece.kind));
                 }
                 _ => pieces.append(&mut part_pieces),
@@ -312,11 +315,11 @@ impl MailContent {
         };
         let span = Span { start: from, end: span.end };
         let entity = MimeEntity { message: view, charsets: container.charsets, fields: &fields, span };
-        self.part(entity, position, pieces)
+        self.read_part(entity, position, pieces)
     }
 
     /// Reads a message inside this message.
-    fn forward(&mut self, carrier: MimeEntity<'_>, depth: usize) -> Result<(), TextFault> {
+    fn read_forwarded(&mut self, carrier: MimeEntity<'_>, depth: usize) -> Result<(), TextFault> {
         let offset = carrier.span.start;
         let encoding = transfer_encoding(carrier)?;
         // RFC 2046, 5.2.1 allows none but 7bit, 8bit and binary. Some senders encode it: to read it is no guess.
@@ -325,7 +328,9 @@ impl MailContent {
             let span = Span { start: 0, end: bytes.len() };
             // A place in decoded bytes is none in the message.
             let letter = MimeEntity { message: &bytes, span, ..carrier };
-            return self.letter(letter, depth, offset).map_err(|f| TextFault { offset: offset as u32, ..f });
+            return self
+                .read_letter(letter, depth, offset)
+                .map_err(|f| TextFault { offset: offset as u32, ..f });
         }
         if !matches!(encoding.as_str(), "" | "7bit" | "8bit" | "binary") {
             return Err(TextFault::new(
@@ -334,14 +339,14 @@ impl MailContent {
                 "a transfer encoding that is not known",
             ));
         }
-        self.letter(carrier, depth, offset)
+        self.read_letter(carrier, depth, offset)
     }
 
-    fn letter(&mut self, letter: MimeEntity<'_>, depth: usize, offset: usize) -> Result<(), TextFault> {
+    fn read_letter(&mut self, letter: MimeEntity<'_>, depth: usize, offset: usize) -> Result<(), TextFault> {
         let MimeEntity { message, charsets, span, .. } = letter;
         let view = &message[..span.end];
-        let start = span.start + super::postmark(&view[span.start..], false).unwrap_or(0);
-        let (fields, from) = fields_of_part(view, start)?;
+        let letter_start = span.start + super::postmark(&view[span.start..], false).unwrap_or(0);
+        let (fields, from) = fields_of_part(view, letter_start)?;
         let mut head = Vec::new();
         for (name, path) in FORWARDED {
             for field in fields.iter().filter(|field| field.is(view, name)) {
@@ -350,7 +355,7 @@ impl MailContent {
         }
         // Its place comes before those of messages in it.
         let n = self.forwarded.len();
-        self.forwarded.push(ForwardedMail { head, pieces: Vec::new(), offset });
+        self.forwarded.push(ForwardedMail { header_values: head, text_parts: Vec::new(), offset });
         let entity = MimeEntity {
             message: view,
             charsets,
@@ -358,8 +363,8 @@ impl MailContent {
             span: Span { start: from, end: span.end },
         };
         let mut pieces = Vec::new();
-        self.part(entity, MimePartContext { depth: depth + 1, ..MimePartContext::BODY }, &mut pieces)?;
-        self.forwarded[n].pieces = pieces;
+        self.read_part(entity, MimePartContext { depth: depth + 1, ..MimePartContext::BODY }, &mut pieces)?;
+        self.forwarded[n].text_parts = pieces;
         Ok(())
     }
 }
@@ -380,7 +385,7 @@ fn push_piece(pieces: &mut Vec<MailTextPart>, piece: MailTextPart) {
 }
 
 /// Decodes the characters of a part.
-fn words(entity: MimeEntity<'_>, charset: &str) -> Result<String, TextFault> {
+fn decode_characters(entity: MimeEntity<'_>, charset: &str) -> Result<String, TextFault> {
     let offset = entity.span.start;
     let encoding = transfer_encoding(entity)?;
     let bytes = bytes(entity, &encoding)?;
@@ -426,8 +431,8 @@ fn part_spans(entity: MimeEntity<'_>, boundary: &str) -> Result<Vec<Span>, TextF
         let line_end = memchr::memchr(b'\n', &message[offset..span.end]).map_or(span.end, |n| offset + n + 1);
         let line = message[offset..line_end].trim_ascii_end();
         if let Some(suffix) = line.strip_prefix(b"--").and_then(|l| l.strip_prefix(boundary.as_bytes())) {
-            let last = suffix == b"--";
-            if last || suffix.is_empty() {
+            let is_final_boundary = suffix == b"--";
+            if is_final_boundary || suffix.is_empty() {
                 if let Some(start) = part_start {
                     // The line end before a boundary belongs to it.
                     let part = &message[start..offset];
@@ -435,7 +440,7 @@ fn part_spans(entity: MimeEntity<'_>, boundary: &str) -> Result<Vec<Span>, TextF
                     let part = part.strip_suffix(b"\r").unwrap_or(part);
                     spans.push(Span { start, end: start + part.len() });
                 }
-                if last {
+                if is_final_boundary {
                     return Ok(spans);
                 }
                 if spans.len() > PARTS_MAX {

@@ -9,10 +9,10 @@ use std::cell::RefCell;
 /// Decodes bytes of a message whose set is not declared, and keeps the guesses so far.
 #[derive(Debug, Default)]
 pub(super) struct MailCharsets {
-    fallback: FallbackCharset,
+    fallback_charset: FallbackCharset,
     /// The set that the message's text declares: raw bytes in its header are most likely of it, too.
     of_text: Option<Charset>,
-    notes: RefCell<Vec<String>>,
+    charset_notes: RefCell<Vec<String>>,
 }
 
 /// The declaration of a set.
@@ -38,7 +38,7 @@ impl DeclaredCharset {
 
 impl MailCharsets {
     pub(super) fn new(fallback: FallbackCharset) -> Self {
-        Self { fallback, ..Self::default() }
+        Self { fallback_charset: fallback, ..Self::default() }
     }
 
     /// Reads the set that the text declares, if the header has bytes that need a set.
@@ -51,11 +51,11 @@ impl MailCharsets {
             .get("charset")
             .and_then(Charset::by_name)
             .filter(|charset| charset.keeps_ascii() && ![Charset::UTF_8, Charset::ASCII].contains(charset));
-        self.notes.borrow_mut().clear();
+        self.charset_notes.borrow_mut().clear();
     }
 
-    fn note(&self, note: String) {
-        let mut notes = self.notes.borrow_mut();
+    fn add_note(&self, note: String) {
+        let mut notes = self.charset_notes.borrow_mut();
         if !notes.contains(&note) {
             notes.push(note);
         }
@@ -63,7 +63,7 @@ impl MailCharsets {
 
     /// Returns the notes on guesses, in order.
     pub(super) fn into_notes(self) -> Vec<String> {
-        self.notes.into_inner()
+        self.charset_notes.into_inner()
     }
 
     /// Decodes a header field, which declares no set; returns also whether its set was guessed.
@@ -83,18 +83,18 @@ impl MailCharsets {
         if let Some(charset) = self.of_text
             && charset.decode(bytes, &mut out).is_ok()
         {
-            self.note(format!("guessed {charset}"));
+            self.add_note(format!("guessed {charset}"));
             return Ok((out, true));
         }
-        self.undeclared(bytes, &mut out)?;
+        self.append_undeclared(bytes, &mut out)?;
         Ok((out, true))
     }
 
     /// Appends text whose set is not declared and that is not UTF-8.
-    fn undeclared(&self, bytes: &[u8], out: &mut String) -> Result<(), usize> {
-        self.fallback.decode(bytes, out)?;
-        if let Some(note) = self.fallback.note() {
-            self.note(note.to_owned());
+    fn append_undeclared(&self, bytes: &[u8], out: &mut String) -> Result<(), usize> {
+        self.fallback_charset.decode(bytes, out)?;
+        if let Some(note) = self.fallback_charset.note() {
+            self.add_note(note.to_owned());
         }
         Ok(())
     }
@@ -120,9 +120,9 @@ impl MailCharsets {
             }
             DeclaredCharset::Nothing => match String::from_utf8(bytes) {
                 Ok(text) => out = text,
-                Err(error) => self.undeclared(error.as_bytes(), &mut out).map_err(|index| {
+                Err(error) => self.append_undeclared(error.as_bytes(), &mut out).map_err(|index| {
                     let detail = "a byte that is no character of the mapping's set,";
-                    TextFault::not_of_charset(offset + index, detail, self.fallback.charset().name())
+                    TextFault::not_of_charset(offset + index, detail, self.fallback_charset.charset().name())
                 })?,
             },
         }
@@ -138,7 +138,7 @@ impl MailCharsets {
                     out.push_str(text);
                     Some(())
                 }
-                Err(_) => self.undeclared(bytes, out).ok(),
+                Err(_) => self.append_undeclared(bytes, out).ok(),
             },
             DeclaredCharset::Unknown => {
                 push_ascii(bytes, out);
@@ -150,6 +150,6 @@ impl MailCharsets {
 
     fn note_unknown(&self, label: &str) {
         let label: String = label.trim().chars().filter(char::is_ascii_graphic).take(40).collect();
-        self.note(format!("unknown {label}"));
+        self.add_note(format!("unknown {label}"));
     }
 }

@@ -49,11 +49,11 @@ fn fields_to(message: &[u8], from: usize, may_end: bool) -> Result<(Vec<MailHead
     let mut fields: Vec<MailHeaderField> = Vec::new();
     let mut offset = from;
     loop {
-        let rest = &message[offset..];
-        let n = match memchr::memchr(b'\n', rest) {
+        let header_bytes = &message[offset..];
+        let n = match memchr::memchr(b'\n', header_bytes) {
             Some(n) => n,
-            None if may_end && rest.is_empty() => return Ok((fields, offset)),
-            None if may_end => rest.len(),
+            None if may_end && header_bytes.is_empty() => return Ok((fields, offset)),
+            None if may_end => header_bytes.len(),
             // Headers end with a blank line.
             None => {
                 return Err(TextFault::new(
@@ -63,7 +63,7 @@ fn fields_to(message: &[u8], from: usize, may_end: bool) -> Result<(Vec<MailHead
                 ));
             }
         };
-        let line = rest[..n].strip_suffix(b"\r").unwrap_or(&rest[..n]);
+        let line = header_bytes[..n].strip_suffix(b"\r").unwrap_or(&header_bytes[..n]);
         let (start, end) = (offset, offset + line.len());
         offset = message.len().min(offset + n + 1);
         if line.is_empty() {
@@ -188,7 +188,7 @@ impl MailHeaderSummary {
             self.seen_names.push(name);
         }
         if let Some((_, path)) = ADDRESSES.iter().find(|(name, _)| field.is(message, name)) {
-            let non_ascii = self.addresses(path, &value, charsets, offset, leaves)?;
+            let non_ascii = self.add_addresses(path, &value, charsets, offset, leaves)?;
             if guessed && non_ascii {
                 let detail = "an address with bytes that are neither ASCII nor UTF-8, in a field of senders or receivers";
                 return Err(guessed_identifier(message, field, detail));
@@ -226,7 +226,7 @@ impl MailHeaderSummary {
     }
 
     /// Adds the addresses of a field; returns whether an address is not ASCII.
-    fn addresses(
+    fn add_addresses(
         &mut self,
         path: &'static str,
         value: &str,

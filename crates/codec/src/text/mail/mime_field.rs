@@ -39,18 +39,18 @@ impl MimeField {
             let (value, tail) = match remainder.strip_prefix('"') {
                 Some(inside) => {
                     let (mut value, mut chars) = (String::new(), inside.char_indices());
-                    let mut end = inside.len();
+                    let mut value_end = inside.len();
                     while let Some((n, c)) = chars.next() {
                         match c {
                             '"' => {
-                                end = n + 1;
+                                value_end = n + 1;
                                 break;
                             }
                             '\\' => value.extend(chars.next().map(|(_, c)| c)),
                             c => value.push(c),
                         }
                     }
-                    (value, &inside[end..])
+                    (value, &inside[value_end..])
                 }
                 None => {
                     let n = remainder.find(';').unwrap_or(remainder.len());
@@ -118,17 +118,17 @@ impl MimeField {
 
 /// Appends the bytes of a value with escapes `%E9`; a malformed escape stays unchanged.
 fn push_unescaped(value: &str, out: &mut Vec<u8>) {
-    let mut rest = value.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
+    let mut value_left = value.as_bytes();
+    while let Some((&byte, tail)) = value_left.split_first() {
         let hex = |n: usize| tail.get(n).and_then(|b| char::from(*b).to_digit(16));
         match (byte, hex(0), hex(1)) {
             (b'%', Some(high), Some(low)) => {
                 out.push((high << 4 | low) as u8);
-                rest = &tail[2..];
+                value_left = &tail[2..];
             }
             _ => {
                 out.push(byte);
-                rest = tail;
+                value_left = tail;
             }
         }
     }
@@ -144,9 +144,9 @@ fn without_comments(text: String) -> String {
     while let Some(c) = chars.next() {
         match c {
             '\\' => {
-                let next = chars.next();
+                let next_char = chars.next();
                 if depth == 0 {
-                    out.extend([c].into_iter().chain(next));
+                    out.extend([c].into_iter().chain(next_char));
                 }
                 continue;
             }

@@ -14,32 +14,32 @@ pub(super) fn decode_words<'v>(value: &'v str, charsets: &MailCharsets) -> Cow<'
     let mut run: Option<EncodedWordRun<'v>> = None;
     let mut offset = 0;
     while offset < value.len() {
-        let start = value[offset..].find("=?").map_or(value.len(), |n| offset + n);
-        let before = &value[offset..start];
-        let Some((set, bytes, length)) = encoded_word(&value[start..]) else {
+        let word_start = value[offset..].find("=?").map_or(value.len(), |n| offset + n);
+        let text_before = &value[offset..word_start];
+        let Some((set, bytes, length)) = encoded_word(&value[word_start..]) else {
             flush(&mut out, run.take(), value, charsets);
-            out.push_str(before);
-            offset = value.len().min(start + 2);
-            out.push_str(&value[start..offset]);
+            out.push_str(text_before);
+            offset = value.len().min(word_start + 2);
+            out.push_str(&value[word_start..offset]);
             continue;
         };
-        let end = start + length;
+        let word_end = word_start + length;
         // Blanks between encoded words are none of the text.
-        let blank = run.is_some() && before.chars().all(char::is_whitespace);
+        let blank = run.is_some() && text_before.chars().all(char::is_whitespace);
         match &mut run {
             Some(run) if blank && run.set.eq_ignore_ascii_case(set) => {
                 run.bytes.extend_from_slice(&bytes);
-                run.range.end = end;
+                run.range.end = word_end;
             }
             _ => {
                 flush(&mut out, run.take(), value, charsets);
                 if !blank {
-                    out.push_str(before);
+                    out.push_str(text_before);
                 }
-                run = Some(EncodedWordRun { set, bytes, range: start..end });
+                run = Some(EncodedWordRun { set, bytes, range: word_start..word_end });
             }
         }
-        offset = end;
+        offset = word_end;
     }
     flush(&mut out, run, value, charsets);
     Cow::Owned(out)
@@ -65,8 +65,8 @@ fn flush(out: &mut String, run: Option<EncodedWordRun<'_>>, value: &str, charset
 
 /// Decodes the encoded word at the start of `text`: returns its set, its bytes and its length.
 fn encoded_word(text: &str) -> Option<(&str, Vec<u8>, usize)> {
-    let rest = text.strip_prefix("=?")?;
-    let (set, rest) = rest.split_once('?')?;
+    let word_left = text.strip_prefix("=?")?;
+    let (set, rest) = word_left.split_once('?')?;
     let (encoding, rest) = rest.split_once('?')?;
     // No `?` is within: what is looked at again and again in a field full of starts is a short stretch each time.
     let (content, rest) = rest.split_once('?')?;
@@ -132,10 +132,10 @@ pub(super) fn decode_quoted_printable(text: &[u8], lines: bool) -> Vec<u8> {
         let mut end: &[u8] = b"";
         if lines {
             content = line.trim_ascii_end();
-            let ended = line.ends_with(b"\n");
+            let has_line_end = line.ends_with(b"\n");
             match content.strip_suffix(b"=") {
                 Some(soft) => content = soft,
-                None if ended => end = b"\n",
+                None if has_line_end => end = b"\n",
                 None => {}
             }
         }

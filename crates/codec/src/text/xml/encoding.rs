@@ -68,7 +68,7 @@ impl XmlEncoding {
             Self::Declared(..) | Self::Unknown(_) if bytes.is_ascii() => {
                 Ok(Cow::Borrowed(std::str::from_utf8(bytes).unwrap_or_default()))
             }
-            Self::Declared(charset, label) => self::declared(bytes, charset, label),
+            Self::Declared(charset, label) => self::check_declared(bytes, charset, label),
             Self::Unknown(label) => {
                 let mut out = String::with_capacity(bytes.len());
                 push_ascii(bytes, &mut out);
@@ -79,7 +79,7 @@ impl XmlEncoding {
     }
 }
 
-fn declared(bytes: &[u8], charset: Charset, label: CharsetLabel) -> Result<Cow<'_, str>, TextFault> {
+fn check_declared(bytes: &[u8], charset: Charset, label: CharsetLabel) -> Result<Cow<'_, str>, TextFault> {
     let fault = |offset| {
         let detail = "a byte that is no character of the declared set,";
         TextFault::not_of_charset(offset, detail, label.as_str())

@@ -40,17 +40,17 @@ pub(crate) enum LexStop {
 /// Reads the token that begins at `buf[offset]`, which must exist.
 pub(crate) fn token(buf: &[u8], offset: usize) -> Result<XmlToken, LexStop> {
     if buf[offset] != b'<' {
-        let end = memchr::memchr(b'<', &buf[offset..]).map_or(buf.len(), |n| offset + n);
-        return Ok(XmlToken::Text { end });
+        let text_end = memchr::memchr(b'<', &buf[offset..]).map_or(buf.len(), |n| offset + n);
+        return Ok(XmlToken::Text { end: text_end });
     }
     match buf.get(offset + 1) {
         None => Err(LexStop::Need),
         Some(b'/') => end_tag(buf, offset),
-        Some(b'!') => marked(buf, offset),
+        Some(b'!') => read_declaration(buf, offset),
         Some(b'?') => {
-            let inside = offset + 2;
-            let n = memmem::find(&buf[inside..], b"?>").ok_or(LexStop::Open)?;
-            let (inside, end) = (Span { start: inside, end: inside + n }, inside + n + 2);
+            let name_start = offset + 2;
+            let n = memmem::find(&buf[name_start..], b"?>").ok_or(LexStop::Open)?;
+            let (inside, end) = (Span { start: name_start, end: name_start + n }, name_start + n + 2);
             let declares = inside
                 .slice(buf)
                 .strip_prefix(b"xml")
@@ -63,7 +63,7 @@ pub(crate) fn token(buf: &[u8], offset: usize) -> Result<XmlToken, LexStop> {
 }
 
 fn start_tag(buf: &[u8], offset: usize) -> Result<XmlToken, LexStop> {
-    let name = qualified(buf, offset + 1)?;
+    let name = read_qualified_name(buf, offset + 1)?;
     let mut gt = name.end;
     loop {
         let Some(n) = buf[gt..].iter().position(|b| matches!(b, b'>' | b'<' | b'"' | b'\'')) else {
@@ -89,7 +89,7 @@ fn start_tag(buf: &[u8], offset: usize) -> Result<XmlToken, LexStop> {
 }
 
 fn end_tag(buf: &[u8], offset: usize) -> Result<XmlToken, LexStop> {
-    let name = qualified(buf, offset + 2)?;
+    let name = read_qualified_name(buf, offset + 2)?;
     let gt = skip_white(buf, name.end);
     match buf.get(gt) {
         None => Err(LexStop::Need),
@@ -99,73 +99,76 @@ fn end_tag(buf: &[u8], offset: usize) -> Result<XmlToken, LexStop> {
 }
 
 /// Reads a name with its prefix. If the bytes end there, the name may continue.
-fn qualified(buf: &[u8], offset: usize) -> Result<Span, LexStop> {
-    let mut end = offset;
+fn read_qualified_name(buf: &[u8], offset: usize) -> Result<Span, LexStop> {
+    let mut name_end = offset;
     for _ in 0..2 {
-        match buf.get(end) {
+        match buf.get(name_end) {
             None => return Err(LexStop::Need),
             Some(&byte) if starts_name(byte) => {}
-            Some(_) => return Err(LexStop::Bad { offset: end, detail: "a name is missing" }),
+            Some(_) => return Err(LexStop::Bad { offset: name_end, detail: "a name is missing" }),
         }
-        end = name(buf, end);
-        if end - offset > NAME_BYTES_MAX {
+        name_end = name(buf, name_end);
+        if name_end - offset > NAME_BYTES_MAX {
             return Err(LexStop::Bad { offset, detail: "a name of more than 256 bytes" });
         }
-        match buf.get(end) {
+        match buf.get(name_end) {
             None => return Err(LexStop::Need),
-            Some(b':') => end += 1,
-            Some(_) => return Ok(Span { start: offset, end }),
+            Some(b':') => name_end += 1,
+            Some(_) => return Ok(Span { start: offset, end: name_end }),
         }
     }
-    Err(LexStop::Bad { offset: end - 1, detail: "a name with two prefixes" })
+    Err(LexStop::Bad { offset: name_end - 1, detail: "a name with two prefixes" })
 }
 
 /// Reads markup that begins with `<!`.
-fn marked(buf: &[u8], offset: usize) -> Result<XmlToken, LexStop> {
+fn read_declaration(buf: &[u8], offset: usize) -> Result<XmlToken, LexStop> {
     const SECTION: &[u8] = b"<![CDATA[";
     const DOCTYPE: &[u8] = b"<!DOCTYPE";
-    let rest = &buf[offset..];
-    if rest.starts_with(b"<!--") {
-        let n = memmem::find(&rest[4..], b"-->").ok_or(LexStop::Open)?;
+    let markup_bytes = &buf[offset..];
+    if markup_bytes.starts_with(b"<!--") {
+        let n = memmem::find(&markup_bytes[4..], b"-->").ok_or(LexStop::Open)?;
         return Ok(XmlToken::Nothing { end: offset + 4 + n + 3 });
     }
-    if rest.starts_with(SECTION) {
-        let start = offset + SECTION.len();
-        let n = memmem::find(&buf[start..], b"]]>").ok_or(LexStop::Open)?;
-        return Ok(XmlToken::Section { inside: Span { start, end: start + n }, end: start + n + 3 });
+    if markup_bytes.starts_with(SECTION) {
+        let section_start = offset + SECTION.len();
+        let n = memmem::find(&buf[section_start..], b"]]>").ok_or(LexStop::Open)?;
+        return Ok(XmlToken::Section {
+            inside: Span { start: section_start, end: section_start + n },
+            end: section_start + n + 3,
+        });
     }
-    if rest.starts_with(DOCTYPE) {
-        return doctype(buf, offset + DOCTYPE.len());
+    if markup_bytes.starts_with(DOCTYPE) {
+        return skip_doctype(buf, offset + DOCTYPE.len());
     }
-    if [b"<!--", SECTION, DOCTYPE].iter().any(|word| word.starts_with(rest)) {
+    if [b"<!--", SECTION, DOCTYPE].iter().any(|word| word.starts_with(markup_bytes)) {
         return Err(LexStop::Need);
     }
     Err(LexStop::Bad { offset, detail: "no comment, section or document type" })
 }
 
 /// Reads a document type up to its end; skips its declarations.
-fn doctype(buf: &[u8], mut offset: usize) -> Result<XmlToken, LexStop> {
-    let mut inside = false;
+fn skip_doctype(buf: &[u8], mut offset: usize) -> Result<XmlToken, LexStop> {
+    let mut in_subset = false;
     loop {
         let n = buf[offset..]
             .iter()
             .position(|b| matches!(b, b'[' | b']' | b'>' | b'"' | b'\'' | b'<'))
             .ok_or(LexStop::Open)?;
         offset += n;
-        let rest = &buf[offset..];
+        let markup_bytes = &buf[offset..];
         let skip = |start: usize, end: &[u8]| {
-            memmem::find(rest.get(start..).unwrap_or_default(), end)
+            memmem::find(markup_bytes.get(start..).unwrap_or_default(), end)
                 .map(|n| start + n + end.len())
                 .ok_or(LexStop::Open)
         };
-        offset += match rest[0] {
-            b'>' if !inside => return Ok(XmlToken::Doctype { end: offset + 1 }),
-            b'<' if rest.starts_with(b"<!--") => skip(4, b"-->")?,
-            b'<' if rest.starts_with(b"<?") => skip(2, b"?>")?,
+        offset += match markup_bytes[0] {
+            b'>' if !in_subset => return Ok(XmlToken::Doctype { end: offset + 1 }),
+            b'<' if markup_bytes.starts_with(b"<!--") => skip(4, b"-->")?,
+            b'<' if markup_bytes.starts_with(b"<?") => skip(2, b"?>")?,
             b'"' => skip(1, b"\"")?,
             b'\'' => skip(1, b"'")?,
             byte => {
-                inside = inside && byte != b']' || byte == b'[';
+                in_subset = in_subset && byte != b']' || byte == b'[';
                 1
             }
         };
@@ -176,32 +179,34 @@ fn doctype(buf: &[u8], mut offset: usize) -> Result<XmlToken, LexStop> {
 pub(super) struct XmlAttributeIter<'b> {
     pub buf: &'b [u8],
     pub offset: usize,
-    pub end: usize,
+    pub tag_end: usize,
 }
 
 impl Iterator for XmlAttributeIter<'_> {
     type Item = Result<(Span, Span), LexStop>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let buf = &self.buf[..self.end];
-        let from = skip_white(buf, self.offset);
-        let first = *buf.get(from)?;
-        let behind_white = from > self.offset;
-        self.offset = self.end;
-        let bad = |offset, detail| Some(Err(LexStop::Bad { offset, detail }));
-        if !behind_white || !starts_name(first) {
-            return bad(from, "no attribute");
+        let buf = &self.buf[..self.tag_end];
+        let name_start = skip_white(buf, self.offset);
+        let quote_byte = *buf.get(name_start)?;
+        let behind_white = name_start > self.offset;
+        self.offset = self.tag_end;
+        let bad_attribute = |offset, detail| Some(Err(LexStop::Bad { offset, detail }));
+        if !behind_white || !starts_name(quote_byte) {
+            return bad_attribute(name_start, "no attribute");
         }
-        let Ok(name) = qualified(buf, from) else { return bad(from, "no attribute") };
+        let Ok(name) = read_qualified_name(buf, name_start) else {
+            return bad_attribute(name_start, "no attribute");
+        };
         let equals = skip_white(buf, name.end);
-        let start = skip_white(buf, equals + 1);
-        let (Some(b'='), Some(&quote @ (b'"' | b'\''))) = (buf.get(equals), buf.get(start)) else {
-            return bad(name.end, "an attribute without a value in quotes");
+        let value_start = skip_white(buf, equals + 1);
+        let (Some(b'='), Some(&quote @ (b'"' | b'\''))) = (buf.get(equals), buf.get(value_start)) else {
+            return bad_attribute(name.end, "an attribute without a value in quotes");
         };
-        let Some(n) = memchr::memchr(quote, &buf[start + 1..]) else {
-            return bad(start, "a quote is missing");
+        let Some(n) = memchr::memchr(quote, &buf[value_start + 1..]) else {
+            return bad_attribute(value_start, "a quote is missing");
         };
-        let value = Span { start: start + 1, end: start + 1 + n };
+        let value = Span { start: value_start + 1, end: value_start + 1 + n };
         self.offset = value.end + 1;
         Some(Ok((name, value)))
     }

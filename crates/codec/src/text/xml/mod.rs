@@ -352,7 +352,7 @@ impl XmlDecoder {
 }
 
 impl TextMessageDecoder for XmlDecoder {
-    fn begin<'h>(&mut self, head: &'h [u8]) -> &'h [u8] {
+    fn inspect_head<'h>(&mut self, head: &'h [u8]) -> &'h [u8] {
         let (encoding, declaration) = XmlEncoding::from_head(head, skip(head, 0, true).unwrap_or(0));
         self.encoding = encoding;
         if encoding == XmlEncoding::Undeclared { b"" } else { declaration }

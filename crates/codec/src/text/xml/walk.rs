@@ -51,74 +51,74 @@ pub(super) fn read(text: &str, item: bool, leaves: &mut PathValues) -> Result<()
         return Err(TextFault::new(TextFaultCode::BadXml, offset, "a character that XML does not have"));
     }
     let walk = XmlItemWalker {
-        text,
+        file_text: text,
         item,
-        prefix: b"",
-        path: String::new(),
+        item_prefix: b"",
+        current_path: String::new(),
         flow: String::new(),
-        open: Vec::new(),
-        silent: 0,
-        leaves,
+        open_elements: Vec::new(),
+        silent_depth: 0,
+        path_values: leaves,
     };
-    walk.all()
+    walk.walk_all()
 }
 
 struct XmlItemWalker<'w> {
-    text: &'w str,
+    file_text: &'w str,
     item: bool,
     /// The prefix of the item, with its colon.
-    prefix: &'w [u8],
-    path: String,
+    item_prefix: &'w [u8],
+    current_path: String,
     /// The text of all elements, in order.
     flow: String,
-    open: Vec<OpenItemElement>,
+    open_elements: Vec<OpenItemElement>,
     /// Open elements of markup that are no text.
-    silent: usize,
-    leaves: &'w mut PathValues,
+    silent_depth: usize,
+    path_values: &'w mut PathValues,
 }
 
 struct OpenItemElement {
     /// Bytes of the path without it.
-    path: usize,
+    path_length: usize,
     /// Where its text begins in the flow.
     flow: usize,
     /// The values and entries noted before its content began.
-    mark: RollbackPoint,
+    rollback_point: RollbackPoint,
     entry: Option<usize>,
     offset: usize,
-    parent: bool,
-    text: bool,
+    has_children: bool,
+    has_text: bool,
     /// Whether it is read as text, whatever is in it.
     markup: bool,
-    silent: bool,
+    is_silent: bool,
     block: bool,
 }
 
 impl<'w> XmlItemWalker<'w> {
-    fn all(mut self) -> Result<(), TextFault> {
-        let bytes = self.text.as_bytes();
+    fn walk_all(mut self) -> Result<(), TextFault> {
+        let bytes = self.file_text.as_bytes();
         let mut offset = 0;
         while offset < bytes.len() {
             // Framed before; what stops here would have stopped there.
             let piece = token(bytes, offset).map_err(|stop| fault(stop, offset))?;
             offset = match piece {
                 XmlToken::Text { end } => {
-                    self.characters(offset, end)?;
+                    self.add_characters(offset, end)?;
                     end
                 }
                 XmlToken::Section { inside, end } => {
-                    self.section(inside);
+                    self.add_section(inside);
                     end
                 }
                 XmlToken::Start { name, attributes, empty, end } => {
-                    self.start(offset, name, attributes)?;
+                    self.start_element(offset, name, attributes)?;
                     if empty {
-                        self.end()?;
+                        self.end_element()?;
                     }
                     end
                 }
                 XmlToken::End { end, .. } => {
-                    self.end()?;
+                    self.end_element()?;
                     end
                 }
                 XmlToken::Nothing { end } | XmlToken::Declaration { end, .. } | XmlToken::Doctype { end } => {
@@ -129,141 +129,141 @@ impl<'w> XmlItemWalker<'w> {
         Ok(())
     }
 
-    fn start(&mut self, offset: usize, name: Span, attributes: Span) -> Result<(), TextFault> {
-        let text = self.text;
+    fn start_element(&mut self, offset: usize, name: Span, attributes: Span) -> Result<(), TextFault> {
+        let text = self.file_text;
         let bytes = text.as_bytes();
-        let path = self.path.len();
+        let path = self.current_path.len();
         let (word, prefix) = local(name.slice(bytes));
-        let root = self.item && self.open.is_empty();
+        let root = self.item && self.open_elements.is_empty();
         if root {
-            self.prefix = prefix;
+            self.item_prefix = prefix;
         } else {
             if path > 0 {
-                self.path.push('/');
+                self.current_path.push('/');
             }
-            let start = if prefix == self.prefix { name.start + prefix.len() } else { name.start };
-            self.path.push_str(&text[start..name.end]);
+            let name_start = if prefix == self.item_prefix { name.start + prefix.len() } else { name.start };
+            self.current_path.push_str(&text[name_start..name.end]);
         }
-        if let Some(parent) = self.open.last_mut() {
-            parent.parent = true;
+        if let Some(parent) = self.open_elements.last_mut() {
+            parent.has_children = true;
         }
-        let entry = if root { None } else { Some(self.leaves.begin_entry(&self.path, offset)?) };
-        let is = |list: &[&str]| list.iter().any(|w| w.as_bytes() == word);
-        let xhtml = self.attributes(attributes)?;
-        let block = is(&BLOCKS);
-        if block && self.silent == 0 {
+        let entry = if root { None } else { Some(self.path_values.begin_entry(&self.current_path, offset)?) };
+        let word_is_in = |list: &[&str]| list.iter().any(|w| w.as_bytes() == word);
+        let xhtml = self.read_attributes(attributes)?;
+        let block = word_is_in(&BLOCKS);
+        if block && self.silent_depth == 0 {
             self.flow.push(BREAK);
         }
-        let silent = is(&SILENT) && self.open.iter().any(|open| open.markup);
-        self.silent += usize::from(silent);
-        let mark = self.leaves.rollback_point();
+        let silent = word_is_in(&SILENT) && self.open_elements.iter().any(|open| open.markup);
+        self.silent_depth += usize::from(silent);
+        let mark = self.path_values.rollback_point();
         let markup = !root && (xhtml || word == b"inlineXML");
         let flow = self.flow.len();
-        self.open.push(OpenItemElement {
-            path,
+        self.open_elements.push(OpenItemElement {
+            path_length: path,
             flow,
-            mark,
+            rollback_point: mark,
             entry,
             offset,
-            parent: false,
-            text: false,
+            has_children: false,
+            has_text: false,
             markup,
-            silent,
+            is_silent: silent,
             block,
         });
         Ok(())
     }
 
     /// Puts the attributes of a tag; whether they say that the element is XHTML.
-    fn attributes(&mut self, all: Span) -> Result<bool, TextFault> {
-        let text = self.text;
+    fn read_attributes(&mut self, all: Span) -> Result<bool, TextFault> {
+        let text = self.file_text;
         let bytes = text.as_bytes();
-        let mut names: Vec<Span> = Vec::new();
+        let mut attribute_names: Vec<Span> = Vec::new();
         let mut xhtml = false;
-        for attribute in (XmlAttributeIter { buf: bytes, offset: all.start, end: all.end }) {
+        for attribute in (XmlAttributeIter { buf: bytes, offset: all.start, tag_end: all.end }) {
             let (name, value) = attribute.map_err(|stop| fault(stop, all.start))?;
-            if names.iter().any(|previous| previous.slice(bytes) == name.slice(bytes)) {
+            if attribute_names.iter().any(|previous| previous.slice(bytes) == name.slice(bytes)) {
                 return Err(TextFault::new(
                     TextFaultCode::Duplicate,
                     name.start,
                     "an element with two attributes of one name",
                 ));
             }
-            if names.len() >= ATTRIBUTES_MAX {
+            if attribute_names.len() >= ATTRIBUTES_MAX {
                 return Err(TextFault::new(
                     TextFaultCode::TooDeep,
                     name.start,
                     "an element with more than 64 attributes",
                 ));
             }
-            names.push(name);
-            let mark = self.leaves.mark();
-            unescape(&text[value.start..value.end], value.start, self.leaves.text_mut())?;
+            attribute_names.push(name);
+            let mark = self.path_values.mark();
+            unescape_text(&text[value.start..value.end], value.start, self.path_values.text_mut())?;
             let word = name.slice(bytes);
             if word == b"xmlns" || word.starts_with(b"xmlns:") {
-                self.leaves.text_mut().truncate(mark);
+                self.path_values.text_mut().truncate(mark);
                 continue;
             }
-            let raw = self.leaves.text_mut().split_off(mark);
+            let raw = self.path_values.text_mut().split_off(mark);
             let raw = raw.trim_matches(WHITE);
             xhtml |= word == b"type" && raw == "xhtml";
-            let path = self.path.len();
-            self.path.push('@');
-            self.path.push_str(&text[name.start..name.end]);
-            self.leaves.put_text(&self.path, raw, name.start)?;
-            self.path.truncate(path);
+            let path = self.current_path.len();
+            self.current_path.push('@');
+            self.current_path.push_str(&text[name.start..name.end]);
+            self.path_values.put_text(&self.current_path, raw, name.start)?;
+            self.current_path.truncate(path);
         }
         Ok(xhtml)
     }
 
-    fn characters(&mut self, offset: usize, end: usize) -> Result<(), TextFault> {
-        let Some(open) = self.open.last_mut() else { return Ok(()) };
-        let from = self.flow.len();
-        unescape(&self.text[offset..end], offset, &mut self.flow)?;
-        open.text |= !self.flow[from..].bytes().all(is_white);
-        if self.silent > 0 {
-            self.flow.truncate(from);
+    fn add_characters(&mut self, offset: usize, end: usize) -> Result<(), TextFault> {
+        let Some(open_element) = self.open_elements.last_mut() else { return Ok(()) };
+        let text_start = self.flow.len();
+        unescape_text(&self.file_text[offset..end], offset, &mut self.flow)?;
+        open_element.has_text |= !self.flow[text_start..].bytes().all(is_white);
+        if self.silent_depth > 0 {
+            self.flow.truncate(text_start);
         }
         Ok(())
     }
 
-    fn section(&mut self, inside: Span) {
-        let Some(open) = self.open.last_mut() else { return };
-        let text = &self.text[inside.start..inside.end];
-        open.text |= !text.bytes().all(is_white);
-        if self.silent == 0 {
+    fn add_section(&mut self, inside: Span) {
+        let Some(open_element) = self.open_elements.last_mut() else { return };
+        let text = &self.file_text[inside.start..inside.end];
+        open_element.has_text |= !text.bytes().all(is_white);
+        if self.silent_depth == 0 {
             line_ends(text, &mut self.flow);
         }
     }
 
-    fn end(&mut self) -> Result<(), TextFault> {
+    fn end_element(&mut self) -> Result<(), TextFault> {
         // The end tag is of an element around.
-        let Some(open) = self.open.pop() else { return Ok(()) };
-        self.silent -= usize::from(open.silent);
-        if !open.parent {
-            let text = self.flow[open.flow..].trim_matches(WHITE);
-            let mark = self.leaves.mark();
-            self.leaves.text_mut().push_str(text);
+        let Some(open_element) = self.open_elements.pop() else { return Ok(()) };
+        self.silent_depth -= usize::from(open_element.is_silent);
+        if !open_element.has_children {
+            let text = self.flow[open_element.flow..].trim_matches(WHITE);
+            let mark = self.path_values.mark();
+            self.path_values.text_mut().push_str(text);
             let kind = if text.is_empty() { PathValueKind::Nothing } else { PathValueKind::Text };
             // An item without anything in it has its attributes.
-            if open.entry.is_some() {
-                self.leaves.push_value(&self.path, mark, kind, open.offset)?;
+            if open_element.entry.is_some() {
+                self.path_values.push_value(&self.current_path, mark, kind, open_element.offset)?;
             }
-        } else if (open.text || open.markup) && open.entry.is_some() {
-            self.leaves.roll_back(open.mark);
-            let text = collapse_white_space(&self.flow[open.flow..]);
-            let mark = self.leaves.mark();
-            self.leaves.text_mut().push_str(&text);
+        } else if (open_element.has_text || open_element.markup) && open_element.entry.is_some() {
+            self.path_values.roll_back(open_element.rollback_point);
+            let text = collapse_white_space(&self.flow[open_element.flow..]);
+            let mark = self.path_values.mark();
+            self.path_values.text_mut().push_str(&text);
             let kind = if text.is_empty() { PathValueKind::Nothing } else { PathValueKind::Text };
-            self.leaves.push_value(&self.path, mark, kind, open.offset)?;
+            self.path_values.push_value(&self.current_path, mark, kind, open_element.offset)?;
         }
-        if let Some(entry) = open.entry {
-            self.leaves.end_entry(entry);
+        if let Some(entry) = open_element.entry {
+            self.path_values.end_entry(entry);
         }
-        if open.block && self.silent == 0 {
+        if open_element.block && self.silent_depth == 0 {
             self.flow.push(BREAK);
         }
-        self.path.truncate(open.path);
+        self.current_path.truncate(open_element.path_length);
         Ok(())
     }
 }
@@ -275,11 +275,11 @@ pub(crate) fn collapse_white_space(flow: &str) -> String {
     let mut out = String::with_capacity(flow.len());
     for line in flow.split(BREAK) {
         let mut words = line.split([' ', '\t', '\n', '\r']).filter(|word| !word.is_empty());
-        let Some(first) = words.next() else { continue };
+        let Some(first_word) = words.next() else { continue };
         if !out.is_empty() {
             out.push('\n');
         }
-        out.push_str(first);
+        out.push_str(first_word);
         for word in words {
             out.push(' ');
             out.push_str(word);
@@ -289,25 +289,25 @@ pub(crate) fn collapse_white_space(flow: &str) -> String {
 }
 
 /// Appends `text`, which is at `offset`, with its references resolved and its line ends as `\n`.
-fn unescape(text: &str, offset: usize, out: &mut String) -> Result<(), TextFault> {
-    let mut from = 0;
-    while let Some(n) = memchr::memchr(b'&', &text.as_bytes()[from..]) {
-        line_ends(&text[from..from + n], out);
-        match reference::read(text.as_bytes(), from + n) {
+fn unescape_text(text: &str, offset: usize, out: &mut String) -> Result<(), TextFault> {
+    let mut copied_end = 0;
+    while let Some(n) = memchr::memchr(b'&', &text.as_bytes()[copied_end..]) {
+        line_ends(&text[copied_end..copied_end + n], out);
+        match reference::read(text.as_bytes(), copied_end + n) {
             reference::XmlReferenceOutcome::Is(c, end) => {
                 out.push(c);
-                from = end;
+                copied_end = end;
             }
             _ => {
                 return Err(TextFault::new(
                     TextFaultCode::BadEntity,
-                    offset + from + n,
+                    offset + copied_end + n,
                     "a reference to none of the five, and to no character",
                 ));
             }
         }
     }
-    line_ends(&text[from..], out);
+    line_ends(&text[copied_end..], out);
     Ok(())
 }
 
@@ -315,14 +315,14 @@ fn line_ends(text: &str, out: &mut String) {
     if !text.contains('\r') {
         return out.push_str(text);
     }
-    let mut rest = text;
-    while let Some(n) = rest.find('\r') {
-        out.push_str(&rest[..n]);
+    let mut unread_text = text;
+    while let Some(n) = unread_text.find('\r') {
+        out.push_str(&unread_text[..n]);
         out.push('\n');
-        rest = &rest[n + 1..];
-        rest = rest.strip_prefix('\n').unwrap_or(rest);
+        unread_text = &unread_text[n + 1..];
+        unread_text = unread_text.strip_prefix('\n').unwrap_or(unread_text);
     }
-    out.push_str(rest);
+    out.push_str(unread_text);
 }
 
 fn fault(stop: LexStop, offset: usize) -> TextFault {

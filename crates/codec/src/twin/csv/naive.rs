@@ -61,13 +61,13 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
                 at += end;
                 layout
             } else {
-                at += if layout.skip == 0 { end } else { 0 };
+                at += if layout.lines_skipped == 0 { end } else { 0 };
                 changed = CsvLayout { separator, ..layout.clone() };
                 &changed
             }
         }
     };
-    let skip = if matches!(header, Some(Err(()))) { 0 } else { layout.skip };
+    let skip = if matches!(header, Some(Err(()))) { 0 } else { layout.lines_skipped };
     for _ in 0..skip {
         if line(&input[at..]).1.is_none() && has_bare_return(&input[at..]) {
             let length = input.len() - at;
@@ -366,8 +366,8 @@ fn whole(
         let names = numbered(&names);
         let collides = names.iter().any(|n| !n.is_empty() && names.iter().filter(|m| *m == n).count() > 1);
         let lacks =
-            columns.iter().any(|c| (c.required || c.expected) && position(&names, c.source()).is_none());
-        let is_unmet = layout.header && !layout.needs.unmet(&names).is_empty();
+            columns.iter().any(|c| (c.required || c.is_expected) && position(&names, c.source()).is_none());
+        let is_unmet = layout.header && !layout.column_needs.unmet(&names).is_empty();
         if refused || collides || lacks || is_unmet {
             *header = Some(Err(()));
             return Err("bad_header");
@@ -375,7 +375,7 @@ fn whole(
         *header = Some(Ok(names.clone()));
         return Ok(RowContent::Header(names));
     };
-    if let Some(trailer) = layout.trailer.as_ref().filter(|t| t.first == values[0]) {
+    if let Some(trailer) = layout.trailer.as_ref().filter(|t| t.first_value == values[0]) {
         let Some(count) = trailer.count else { return Ok(RowContent::Trailer(None)) };
         let text = values.get(count).and_then(|v| String::from_utf8(v.clone()).ok()).unwrap_or_default();
         let text = text.trim();
@@ -391,14 +391,14 @@ fn whole(
     if std::str::from_utf8(raw).is_err() {
         return Err("not_utf8");
     }
-    let mut zones = layout.zones.clone();
+    let mut zones = layout.zone_caches.clone();
     let header = [day.map_or(ColumnValue::None, ColumnValue::Date)];
     let mut typed = vec![ColumnValue::None; columns.len()];
     for late in [false, true] {
         for (i, column) in columns.iter().enumerate().filter(|(_, c)| needs_other_column(c) == late) {
             if let Some(text) = position(names, column.source()).and_then(|i| values.get(i)) {
-                let mut around = RecordContext { header: &header, zones: &mut zones };
-                let whole = ColumnBytes { bytes: text, start: 0 };
+                let mut around = RecordContext { header: &header, zone_caches: &mut zones };
+                let whole = ColumnBytes { bytes: text, record_offset: 0 };
                 typed[i] =
                     read(column, whole, &typed, &mut around).map_err(fixed::RecordFaultCode::as_str)?;
             }

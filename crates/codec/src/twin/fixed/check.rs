@@ -126,7 +126,7 @@ pub fn batches(layout: &Arc<FixedWidthLayout>, input: &[u8]) {
     let columns: Vec<Option<BatchReader>> = kinds.map(|kind| BatchReader::new(layout, kind)).collect();
     let (frames, mut framed) = (RecordFramer::new(layout), [FramedRecord::default(); LANES]);
     while offset < input.len() {
-        let count = frames.fill(layout, input, offset, &mut framed);
+        let count = frames.frame_records(layout, input, offset, &mut framed);
         if let Some((first, uniform_count)) = frames.uniform_run(layout, input, offset) {
             assert!((1..=count).contains(&uniform_count));
             let stride = first.end as usize - offset;
@@ -135,7 +135,8 @@ pub fn batches(layout: &Arc<FixedWidthLayout>, input: &[u8]) {
                 assert_eq!(*framed, FramedRecord { end, ..first });
             }
             if let Some(columns) = &columns[usize::from(first.kind)]
-                && let Some(rows) = StridedRecords::new(input, offset, stride, uniform_count, columns.reach())
+                && let Some(rows) =
+                    StridedRecords::new(input, offset, stride, uniform_count, columns.bytes_needed())
             {
                 let starts: Vec<u32> = (0..rows.count()).map(|i| (offset + i * stride) as u32).collect();
                 for mut columns in [columns.clone(), columns.clone().portable()] {
@@ -162,9 +163,9 @@ pub fn batches(layout: &Arc<FixedWidthLayout>, input: &[u8]) {
         }
         for (columns, starts) in columns.iter().zip(&mut starts) {
             let Some(columns) = columns else { continue };
-            starts.retain(|start| *start as usize + columns.reach() <= input.len());
+            starts.retain(|start| *start as usize + columns.bytes_needed() <= input.len());
             for mut columns in [columns.clone(), columns.clone().portable()] {
-                let good = columns.read(&mut decoder, input, starts);
+                let good = columns.read_batch(&mut decoder, input, starts);
                 same_values(good, &columns, &mut decoder, input, starts);
             }
         }
@@ -192,7 +193,7 @@ fn same_values(
         );
         for (i, value) in decoder.values().iter().enumerate() {
             let Some((op_index, numbers)) = columns.find(i as u16) else { continue };
-            let n = columns.values(op_index)[lane];
+            let n = columns.lane_values(op_index)[lane];
             let actual = match (columns.empty_lanes(op_index) >> lane & 1, numbers) {
                 (1, _) => ColumnValue::None,
                 (_, NumberKind::Int) => ColumnValue::Int(n),

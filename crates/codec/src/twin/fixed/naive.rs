@@ -92,7 +92,7 @@ fn record(
     let raw = match layout.page {
         None => raw,
         Some(page) => {
-            page.latin1(raw, &mut latin1);
+            page.to_latin1(raw, &mut latin1);
             &latin1
         }
     };
@@ -226,7 +226,7 @@ fn value(
     match &column.format {
         ColumnFormat::Literal(_) | ColumnFormat::Flag { .. } | ColumnFormat::Stored(..) => Ok(None),
         ColumnFormat::Filler => Ok(None),
-        ColumnFormat::Text if column.squeeze => {
+        ColumnFormat::Text if column.squeezes_blanks => {
             while let Some(i) = text.windows(2).position(|w| w == b"  ") {
                 text.remove(i);
             }
@@ -375,7 +375,7 @@ fn instant(
     local: DateTime,
     zone: u16,
 ) -> Result<Option<Vec<u8>>, RecordFaultCode> {
-    let zone = layout.zones.get(usize::from(zone)).ok_or(RecordFaultCode::BadTime)?;
+    let zone = layout.zone_caches.get(usize::from(zone)).ok_or(RecordFaultCode::BadTime)?;
     let ambiguous = zone.time_zone().to_ambiguous_timestamp(local);
     let fault = match ambiguous.offset() {
         jiff::tz::AmbiguousOffset::Gap { .. } => Some(RecordFaultCode::SkippedTime),

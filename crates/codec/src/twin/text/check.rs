@@ -12,7 +12,11 @@ fn ask(decoder: &mut impl TextMessageDecoder, buf: &[u8], offset: usize, eof: bo
         return (next, Vec::new(), Vec::new());
     }
     let values = leaves.iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
-    let entries = leaves.entries().iter().map(|e| (leaves.path(e.path).to_owned(), e.from, e.to)).collect();
+    let entries = leaves
+        .entries()
+        .iter()
+        .map(|e| (leaves.path(e.path).to_owned(), e.first_value, e.value_end))
+        .collect();
     (next, values, entries)
 }
 

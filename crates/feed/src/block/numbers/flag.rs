@@ -8,7 +8,7 @@ pub const REPEAT: &str = "repeat";
 
 /// Appends `frame` to `out` with the field [`REPEAT`], unless it has it.
 pub fn flag_frame(frame: &[u8], out: &mut Vec<u8>) {
-    let start = out.len();
+    let event_start = out.len();
     out.extend_from_slice(frame);
     let Some(event) = Event::new(frame).filter(|e| e.unmapped_fields().all(|(name, _)| name != REPEAT))
     else {
@@ -20,9 +20,10 @@ pub fn flag_frame(frame: &[u8], out: &mut Vec<u8>) {
     // The longest frame there is has no room for it; it stays without, and is counted all the same.
     let Ok(lines) = u16::try_from((end + entry.len()).div_ceil(LINE)) else { return };
     let lines = lines.max(header.lines());
-    out.resize(start + usize::from(lines) * LINE, 0);
-    out[start + end..][..entry.len()].copy_from_slice(&entry);
-    FrameHeader::new_unstamped(header.kind(), header.flags() | flags::EXT, lines).write(&mut out[start..]);
+    out.resize(event_start + usize::from(lines) * LINE, 0);
+    out[event_start + end..][..entry.len()].copy_from_slice(&entry);
+    FrameHeader::new_unstamped(header.kind(), header.flags() | flags::EXT, lines)
+        .write(&mut out[event_start..]);
 }
 
 /// Tag, length, and the field's name and value.

@@ -7,13 +7,13 @@ use unitape_model::words;
 /// The sessions of a block: found by name, each with its latest run.
 #[derive(Debug, Default)]
 pub struct SessionIndex {
-    ids: HashTable<u32>,
+    session_ids: HashTable<u32>,
     /// Seeded per process: names come from outside, and no output depends on the hash.
     hasher: DefaultHashBuilder,
     /// Some sessions by key, and their number and one more: each where its key says, the latest one there.
     keys: SessionNameCache,
     /// By session.
-    pub(crate) latest: Vec<u32>,
+    pub(crate) latest_run_by_session: Vec<u32>,
     /// Runs before this one are closed: a mark of progress follows them.
     pub(crate) open_runs: usize,
 }
@@ -34,7 +34,7 @@ impl SessionNameKey {
     }
 
     #[inline]
-    fn slot(&self) -> usize {
+    fn slot_index(&self) -> usize {
         let mixed = self.words[0].rotate_left(29) ^ self.words[1];
         (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize
     }
@@ -52,36 +52,36 @@ impl Default for SessionNameCache {
 impl SessionIndex {
     #[inline]
     pub(crate) fn by_key(&self, key: &SessionNameKey) -> Option<usize> {
-        let (stored_key, id) = &self.keys.0[key.slot()];
+        let (stored_key, id) = &self.keys.0[key.slot_index()];
         (stored_key == key).then_some(*id as usize)?.checked_sub(1)
     }
 
     /// Has `key` find the session of this number.
     pub(crate) fn keep_key(&mut self, key: SessionNameKey, id: usize) {
-        self.keys.0[key.slot()] = (key, id as u32 + 1);
+        self.keys.0[key.slot_index()] = (key, id as u32 + 1);
     }
 
     /// Forgets all.
     pub(crate) fn clear(&mut self) {
-        if !self.latest.is_empty() {
+        if !self.latest_run_by_session.is_empty() {
             self.keys.0.fill(Default::default());
         }
-        self.ids.clear();
-        self.latest.clear();
+        self.session_ids.clear();
+        self.latest_run_by_session.clear();
         self.open_runs = 0;
     }
 
     #[inline]
     pub(crate) fn id(&mut self, sessions: &mut Vec<Vec<u8>>, name: &[u8]) -> usize {
         let hash = self.hasher.hash_one(name);
-        match self.ids.find(hash, |id| sessions[*id as usize] == name) {
+        match self.session_ids.find(hash, |id| sessions[*id as usize] == name) {
             Some(&id) => id as usize,
-            None => self.add(sessions, name, hash),
+            None => self.add_session(sessions, name, hash),
         }
     }
 
     #[cold]
-    fn add(&mut self, sessions: &mut Vec<Vec<u8>>, name: &[u8], hash: u64) -> usize {
+    fn add_session(&mut self, sessions: &mut Vec<Vec<u8>>, name: &[u8], hash: u64) -> usize {
         // The name is in every mark of progress: it must be short, and come back from there as it was.
         if name.len() > SESSION_BYTES_MAX || std::str::from_utf8(name).is_err() {
             let name = format!("blake3:{}", blake3::hash(name).to_hex());
@@ -89,8 +89,9 @@ impl SessionIndex {
         }
         let id = sessions.len();
         sessions.push(name.to_vec());
-        self.latest.push(u32::MAX);
-        self.ids.insert_unique(hash, id as u32, |id| self.hasher.hash_one(&sessions[*id as usize][..]));
+        self.latest_run_by_session.push(u32::MAX);
+        self.session_ids
+            .insert_unique(hash, id as u32, |id| self.hasher.hash_one(&sessions[*id as usize][..]));
         id
     }
 }

@@ -55,12 +55,12 @@ pub enum SequenceEffect {
 /// The sessions of a feed.
 #[derive(Clone, Debug, Default)]
 pub struct FeedSessions {
-    ids: BTreeMap<Vec<u8>, u32>,
+    id_by_name: BTreeMap<Vec<u8>, u32>,
     sets: Vec<SequenceNumberSet>,
     /// The number of runs of sessions that are not kept, see [`SESSIONS_MAX`].
-    pub refused: u64,
+    pub refused_runs: u64,
     /// The number of forgotten ranges, see [`set::RANGES_MAX`].
-    pub forgotten: u64,
+    pub forgotten_ranges: u64,
 }
 
 /// Numbers of a run that were known when it came.
@@ -77,7 +77,7 @@ pub struct RepeatRange {
 impl FeedSessions {
     /// Iterates over the sessions by name.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &SequenceNumberSet)> {
-        self.ids.iter().map(|(name, id)| (&name[..], &self.sets[*id as usize]))
+        self.id_by_name.iter().map(|(name, id)| (&name[..], &self.sets[*id as usize]))
     }
 
     /// Adds a session, unless the bound is met.
@@ -88,21 +88,21 @@ impl FeedSessions {
     }
 
     fn id(&mut self, name: &[u8]) -> Option<u32> {
-        if let Some(id) = self.ids.get(name) {
+        if let Some(id) = self.id_by_name.get(name) {
             return Some(*id);
         }
         if self.sets.len() == SESSIONS_MAX {
             return None;
         }
         let id = self.sets.len() as u32;
-        self.ids.insert(name.to_vec(), id);
+        self.id_by_name.insert(name.to_vec(), id);
         self.sets.push(SequenceNumberSet::default());
         Some(id)
     }
 
     /// Notes these runs of a block; `ids` keeps the block's sessions that were looked up. `known` receives the
     /// numbers that were known already.
-    pub(super) fn note(
+    pub(super) fn note_runs(
         &mut self,
         block: &Block,
         runs: Range<usize>,
@@ -116,19 +116,19 @@ impl FeedSessions {
             }
             let run = run as u32;
             let Some(id) = ids[session as usize] else {
-                self.refused += 1;
+                self.refused_runs += 1;
                 repeats.push(RepeatRange { run, numbers: start..end, certainty: RepeatCertainty::NoSession });
                 continue;
             };
             let set = &mut self.sets[id as usize];
-            if let Some(next) = restart {
-                set.restart(next);
+            if let Some(restart_number) = restart {
+                set.restart_at(restart_number);
             }
             if start < end {
                 let full = set.insert(start..end, |numbers, certainty| {
                     repeats.push(RepeatRange { run, numbers, certainty })
                 });
-                self.forgotten += u64::from(full);
+                self.forgotten_ranges += u64::from(full);
             }
         }
     }
@@ -150,7 +150,10 @@ mod tests {
         }
         let mut sessions = FeedSessions::default();
         BlockCursor::default().note_stretch(&mut block, &mut sessions);
-        assert_eq!((sessions.refused, sessions.iter().count()), (3, SESSIONS_MAX));
-        assert!(sessions.ids.contains_key(&name(0)) && !sessions.ids.contains_key(&name(SESSIONS_MAX)));
+        assert_eq!((sessions.refused_runs, sessions.iter().count()), (3, SESSIONS_MAX));
+        assert!(
+            sessions.id_by_name.contains_key(&name(0))
+                && !sessions.id_by_name.contains_key(&name(SESSIONS_MAX))
+        );
     }
 }

@@ -69,22 +69,22 @@ impl SequenceNumberSet {
         if !forgotten_numbers.is_empty() {
             on_repeat(forgotten_numbers, RepeatCertainty::Forgotten);
         }
-        let new = numbers.start.max(self.floor)..numbers.end;
-        if new.is_empty() {
+        let new_range = numbers.start.max(self.floor)..numbers.end;
+        if new_range.is_empty() {
             return false;
         }
         // The ranges that it overlaps or touches merge with it.
-        let first = self.ranges.partition_point(|r| r.end < new.start);
-        let end = self.ranges.partition_point(|r| r.start <= new.end);
-        let mut merged_range = new.clone();
-        for r in &self.ranges[first..end] {
-            let overlap = r.start.max(new.start)..r.end.min(new.end);
+        let first_range = self.ranges.partition_point(|r| r.end < new_range.start);
+        let merged_end = self.ranges.partition_point(|r| r.start <= new_range.end);
+        let mut merged_range = new_range.clone();
+        for r in &self.ranges[first_range..merged_end] {
+            let overlap = r.start.max(new_range.start)..r.end.min(new_range.end);
             if !overlap.is_empty() {
                 on_repeat(overlap, RepeatCertainty::Seen);
             }
             merged_range = merged_range.start.min(r.start)..merged_range.end.max(r.end);
         }
-        self.ranges.splice(first..end, [merged_range]);
+        self.ranges.splice(first_range..merged_end, [merged_range]);
         let full = self.ranges.len() > RANGES_MAX;
         if full {
             self.floor = self.ranges.remove(0).end;
@@ -93,11 +93,11 @@ impl SequenceNumberSet {
     }
 
     /// Restarts the session at `next`: forgets the numbers from `next` on.
-    pub fn restart(&mut self, next: u64) {
+    pub fn restart_at(&mut self, next: u64) {
         self.floor = self.floor.min(next);
-        while let Some(last) = self.ranges.last_mut() {
-            if last.start < next {
-                last.end = last.end.min(next);
+        while let Some(last_range) = self.ranges.last_mut() {
+            if last_range.start < next {
+                last_range.end = last_range.end.min(next);
                 break;
             }
             self.ranges.pop();
@@ -105,7 +105,7 @@ impl SequenceNumberSet {
     }
 
     /// Returns the greatest number seen; 0 if there is no such number.
-    pub fn greatest(&self) -> u64 {
+    pub fn greatest_number(&self) -> u64 {
         self.ranges.last().map_or(self.floor, |r| r.end).saturating_sub(1)
     }
 
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(insert(&mut set, 3..5), []);
         assert_eq!(set.to_string(), "1-5");
         assert_eq!(insert(&mut set, 4..8), [(4..6, Seen)]);
-        assert_eq!((set.to_string().as_str(), set.greatest()), ("1-7", 7));
+        assert_eq!((set.to_string().as_str(), set.greatest_number()), ("1-7", 7));
     }
 
     #[test]
@@ -185,11 +185,11 @@ mod tests {
     #[test]
     fn a_restart_forgets_what_comes_again_and_no_more() {
         let mut set = SequenceNumberSet::parse("5:7-20,30-40").unwrap();
-        set.restart(10);
+        set.restart_at(10);
         assert_eq!(set.to_string(), "5:7-9");
-        set.restart(1);
+        set.restart_at(1);
         assert_eq!(set.to_string(), "1:");
-        set.restart(0);
+        set.restart_at(0);
         assert_eq!(set, SequenceNumberSet::default());
     }
 
@@ -216,7 +216,7 @@ mod tests {
             for _ in 0..60 {
                 let start = next(120);
                 if next(12) == 0 {
-                    set.restart(start);
+                    set.restart_at(start);
                     twin.retain(|n, ()| *n < start);
                     continue;
                 }

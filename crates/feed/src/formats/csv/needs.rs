@@ -13,7 +13,7 @@ pub(super) fn column_needs(mapping: &Mapping, dialect: &CsvDialect) -> ColumnNee
     let times = std::iter::once(&message.ts).chain(message.ts_or.iter().flat_map(|or| or.all()));
     let rules = mapping.rule.iter().filter(|rule| !rule.ignore);
     ColumnNeeds {
-        always: choice(dialect, "event time", times).into_iter().collect(),
+        always: choose_columns(dialect, "event time", times).into_iter().collect(),
         cases: rules.flat_map(|rule| cases_of(rule, dialect)).collect(),
     }
 }
@@ -21,11 +21,12 @@ pub(super) fn column_needs(mapping: &Mapping, dialect: &CsvDialect) -> ColumnNee
 /// Returns the cases in which a rule makes the events that it is for: all of those without a condition of their own, or
 /// one of the others.
 fn cases_of(rule: &RuleConfig, dialect: &CsvDialect) -> Vec<Vec<ColumnChoice>> {
-    let of_rule = conditions(&rule.when, dialect);
+    let of_rule = condition_columns(&rule.when, dialect);
     let (open, conditional): (Vec<_>, Vec<_>) = rule.event.iter().partition(|event| event.when.is_empty());
     if open.is_empty() {
         let case = |event: &&EventConfig| {
-            let of_event = conditions(&event.when, dialect).into_iter().chain(of_fields(event, dialect));
+            let of_event =
+                condition_columns(&event.when, dialect).into_iter().chain(of_fields(event, dialect));
             of_rule.iter().cloned().chain(of_event).collect()
         };
         return conditional.iter().map(case).collect();
@@ -35,13 +36,13 @@ fn cases_of(rule: &RuleConfig, dialect: &CsvDialect) -> Vec<Vec<ColumnChoice>> {
 }
 
 /// Returns the columns without which conditions cannot hold.
-fn conditions(configs: &BTreeMap<String, ConditionConfig>, dialect: &CsvDialect) -> Vec<ColumnChoice> {
+fn condition_columns(configs: &BTreeMap<String, ConditionConfig>, dialect: &CsvDialect) -> Vec<ColumnChoice> {
     let needs_value = |condition: &ConditionConfig| match condition {
         ConditionConfig::Else(spec) => spec.present != Some(false),
         ConditionConfig::One(_) | ConditionConfig::Any(_) => true,
     };
     let value_conditions = configs.iter().filter(|(_, config)| needs_value(config));
-    value_conditions.filter_map(|(path, _)| choice(dialect, "a condition", [path])).collect()
+    value_conditions.filter_map(|(path, _)| choose_columns(dialect, "a condition", [path])).collect()
 }
 
 /// Returns the columns of the prices and the required fields of an event.
@@ -71,11 +72,11 @@ fn field_choice(event: &EventConfig, fields: &[EventField], dialect: &CsvDialect
         }
     }
     let names: Vec<_> = fields.iter().map(|field| field.name()).collect();
-    choice(dialect, &format!("{} of {}", names.join(" or "), event.kind), paths)
+    choose_columns(dialect, &format!("{} of {}", names.join(" or "), event.kind), paths)
 }
 
 /// Returns the columns of these paths; `None` if one of them is no column, and is always there.
-fn choice<'p>(
+fn choose_columns<'p>(
     dialect: &CsvDialect,
     purpose: &str,
     paths: impl IntoIterator<Item = &'p String>,

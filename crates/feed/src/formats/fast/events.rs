@@ -51,8 +51,8 @@ pub struct FastDecoder {
     venue: String,
     handler: Engine,
     /// The engine of the previous mapping, when this one was reloaded: its books are over.
-    before: Option<Engine>,
-    lookup: Option<ReferenceLookup>,
+    previous_engine: Option<Engine>,
+    reference_lookup: Option<ReferenceLookup>,
     unit_offsets: UnitOffsetRange,
 }
 
@@ -60,9 +60,9 @@ pub struct FastDecoder {
 #[derive(Clone, Copy, Debug, Default)]
 struct UnitOffsetRange {
     /// Behind the last one.
-    next: u64,
+    next_offset: u64,
     /// Units are before this.
-    end: u64,
+    end_offset: u64,
 }
 
 /// Packets of captures and sockets, by a market-data handler.
@@ -81,7 +81,7 @@ impl ByteFormat for FastChannelsFormat {
     }
 
     /// Captures are cut by their records.
-    fn cut(&self, buf: &[u8]) -> usize {
+    fn cut_offset(&self, buf: &[u8]) -> usize {
         buf.len()
     }
 
@@ -103,10 +103,10 @@ impl FastDecoder {
         let config = mapping.fast_config()?;
         Ok(Self {
             handler: Engine::new(config.clone()),
-            before: None,
+            previous_engine: None,
             venue: mapping.fast_table()?.venue().to_owned(),
             config,
-            lookup: mapping.reference.clone().map(ReferenceLookup::new),
+            reference_lookup: mapping.reference.clone().map(ReferenceLookup::new),
             unit_offsets: UnitOffsetRange::default(),
         })
     }
@@ -120,10 +120,10 @@ impl FastDecoder {
         packet: Option<Packet<'_>>,
     ) {
         let context = SourceContext { source, dictionary };
-        match self.lookup.take() {
+        match self.reference_lookup.take() {
             Some(mut lookup) => {
                 self.process_packet_with(block, context, &mut lookup, packet);
-                self.lookup = Some(lookup);
+                self.reference_lookup = Some(lookup);
             }
             None => self.process_packet_with(block, context, &mut PlainInstruments, packet),
         }
@@ -137,24 +137,24 @@ impl FastDecoder {
         packet: Option<Packet<'_>>,
     ) {
         let SourceContext { source, dictionary } = context;
-        let Self { handler, before, unit_offsets, venue, .. } = self;
+        let Self { handler, previous_engine: before, unit_offsets, venue, .. } = self;
         let (last, more) = (block.mark().arena, block.more);
         let mut out = FastEventWriter {
             block,
             dictionary,
-            lookup,
+            instrument_lookup: lookup,
             unit_offsets,
             venue,
             source,
             count: 0,
             ts: UnixNanos(0),
-            first: last,
-            last,
+            first_start: last,
+            last_start: last,
             is_quarantined: false,
         };
-        if let Some(mut before) = before.take() {
-            before.finish(&mut out);
-            before.close(&mut out);
+        if let Some(mut old_engine) = before.take() {
+            old_engine.finish(&mut out);
+            old_engine.close(&mut out);
         }
         match packet {
             Some(packet) => handler.packet(packet, &mut out),
@@ -183,8 +183,8 @@ impl FormatDecoder for FastDecoder {
             return;
         };
         let packet = Packet { to, ts_recv, position: block.base, payload: &bytes };
-        self.unit_offsets.next = self.unit_offsets.next.max(block.base);
-        self.unit_offsets.end = block.base + bytes.len() as u64;
+        self.unit_offsets.next_offset = self.unit_offsets.next_offset.max(block.base);
+        self.unit_offsets.end_offset = block.base + bytes.len() as u64;
         self.process_packet(block, source, dictionary, Some(packet));
         block.decoded = bytes.len();
         block.bytes = bytes;
@@ -197,22 +197,24 @@ impl FormatDecoder for FastDecoder {
 
     /// Takes over from the previous handler: emits its waiting messages unchanged and marks its books as stale.
     fn resume_from(&mut self, before: &mut dyn FormatDecoder) {
-        let Some(before) = (before as &mut dyn Any).downcast_mut::<Self>() else { return };
-        self.before = Some(std::mem::replace(&mut before.handler, Engine::new(before.config.clone())));
-        self.unit_offsets = before.unit_offsets;
+        let Some(other_decoder) = (before as &mut dyn Any).downcast_mut::<Self>() else { return };
+        self.previous_engine =
+            Some(std::mem::replace(&mut other_decoder.handler, Engine::new(other_decoder.config.clone())));
+        self.unit_offsets = other_decoder.unit_offsets;
     }
 
     /// Ends a block. Bytes of a capture that are no packet have units too, so a message that waits meanwhile gets a
     /// later offset.
     fn end_block(&mut self, block: &Block) {
-        let last = block.units.iter().rev().find(|unit| !unit.is_progress());
-        self.unit_offsets.next = self.unit_offsets.next.max(last.map_or(0, |unit| unit.offset + 1));
+        let last_unit = block.units.iter().rev().find(|unit| !unit.is_progress());
+        self.unit_offsets.next_offset =
+            self.unit_offsets.next_offset.max(last_unit.map_or(0, |unit| unit.offset + 1));
     }
 
     /// Ends a source: emits waiting messages unchanged. If another source follows, its books are stale, because this
     /// handler knows nothing of it. After the last source they stay unchanged.
     fn end_source(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
-        self.unit_offsets.end = block.base + block.bytes.len() as u64;
+        self.unit_offsets.end_offset = block.base + block.bytes.len() as u64;
         self.process_packet(block, source, dictionary, None);
     }
 
@@ -225,15 +227,15 @@ impl FormatDecoder for FastDecoder {
 struct FastEventWriter<'o, I> {
     block: &'o mut Block,
     dictionary: &'o Dictionary,
-    lookup: &'o mut I,
+    instrument_lookup: &'o mut I,
     unit_offsets: &'o mut UnitOffsetRange,
     venue: &'o str,
     source: u32,
     /// Events that no unit has yet, the time of the first, and where the first and the last begin.
     count: u32,
     ts: UnixNanos,
-    first: usize,
-    last: usize,
+    first_start: usize,
+    last_start: usize,
     /// The current message is in quarantine, and has its unit.
     is_quarantined: bool,
 }
@@ -241,11 +243,11 @@ struct FastEventWriter<'o, I> {
 impl<I: InstrumentLookup> MarketEventSink for FastEventWriter<'_, I> {
     fn emit(&mut self, context: &EventContext<'_>, step: MarketEvent<'_>) {
         let write_outcome = match step {
-            MarketEvent::End(outcome) => return self.end(context, outcome),
+            MarketEvent::End(outcome) => return self.end_message(context, outcome),
             MarketEvent::Refused(refusal) => {
                 self.extend_last_unit();
                 let offset = self.offset(context.position);
-                self.last = self.block.mark().arena;
+                self.last_start = self.block.mark().arena;
                 let offset_note = match offset == context.position {
                     true => String::new(),
                     false => format!("; its place is byte {}", context.position),
@@ -255,7 +257,7 @@ impl<I: InstrumentLookup> MarketEventSink for FastEventWriter<'_, I> {
                 self.is_quarantined = true;
                 return;
             }
-            step => self.events(context, step),
+            step => self.write_events(context, step),
         };
         // Our own names are short, and the handler cuts the venue's names. A name that still does not fit is
         // reported.
@@ -264,7 +266,7 @@ impl<I: InstrumentLookup> MarketEventSink for FastEventWriter<'_, I> {
         {
             self.extend_last_unit();
             let offset = self.offset(context.position);
-            self.last = self.block.mark().arena;
+            self.last_start = self.block.mark().arena;
             self.block.quarantine(self.source, offset, &[], fault.code(), &fault.to_string());
             self.is_quarantined = true;
         }
@@ -272,14 +274,14 @@ impl<I: InstrumentLookup> MarketEventSink for FastEventWriter<'_, I> {
 }
 
 impl<I: InstrumentLookup> FastEventWriter<'_, I> {
-    fn events(&mut self, context: &EventContext<'_>, step: MarketEvent<'_>) -> Result<(), Refusal> {
+    fn write_events(&mut self, context: &EventContext<'_>, step: MarketEvent<'_>) -> Result<(), Refusal> {
         let tables = context.tables;
         let instrument = |id: InstrumentId| tables.instruments[id.index()].id.as_str();
         match step {
             MarketEvent::Level(level) => self.event(context, EventKind::Level, |e| {
                 e.set_listing(instrument(level.instrument))?;
                 e.side(Some(level.side))?;
-                e.text(
+                e.set_text(
                     EventField::Action,
                     match level.action {
                         UpdateAction::Add => b"A",
@@ -288,26 +290,26 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
                     },
                 )?;
                 if level.px != Price::NONE {
-                    e.set(EventField::Px, EventValue::Price(level.px))?;
+                    e.set_field(EventField::Px, EventValue::Price(level.px))?;
                 }
                 if let Some(qty) = level.qty {
-                    e.set(EventField::Qty, EventValue::Decimal(qty))?;
+                    e.set_field(EventField::Qty, EventValue::Decimal(qty))?;
                 }
                 if let Some(orders) = level.orders {
-                    e.set(EventField::Orders, EventValue::UInt(orders.into()))?;
+                    e.set_field(EventField::Orders, EventValue::UInt(orders.into()))?;
                 }
                 match level.depth {
-                    Some(depth) => e.set(EventField::Depth, EventValue::UInt(depth.into())),
+                    Some(depth) => e.set_field(EventField::Depth, EventValue::UInt(depth.into())),
                     None => Ok(()),
                 }
             }),
             MarketEvent::Clear { instrument: id } => self.clear(context, instrument(id)),
             MarketEvent::Trade(trade) => self.event(context, EventKind::Trade, |e| {
                 e.set_listing(instrument(trade.instrument))?;
-                e.set(EventField::Px, EventValue::Price(trade.px))?;
-                e.set(EventField::Qty, EventValue::Decimal(trade.qty))?;
+                e.set_field(EventField::Px, EventValue::Price(trade.px))?;
+                e.set_field(EventField::Qty, EventValue::Decimal(trade.qty))?;
                 if let Some(id) = trade.id {
-                    e.set(EventField::MatchId, EventValue::Id(InlineId::Number(id)))?;
+                    e.set_field(EventField::MatchId, EventValue::Id(InlineId::Number(id)))?;
                 }
                 e.side(trade.aggressor)
             }),
@@ -322,25 +324,25 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
                 };
                 let state_instrument = state.instrument.map(instrument);
                 let product = &tables.products[state.product.index()];
-                self.status(context, code, |e| {
+                self.write_status(context, code, |e| {
                     match state_instrument {
                         Some(id) => e.set_listing(id)?,
-                        None => e.keep("product", &product.id)?,
+                        None => e.keep_unmapped("product", &product.id)?,
                     }
-                    e.text(
+                    e.set_text(
                         EventField::Reason,
                         if state_instrument.is_some() { b"instrument" } else { b"product" },
                     )
                 })?;
                 let Some(phase) = state.phase else { return Ok(()) };
-                let all = tables.instruments.iter().filter(|i| i.product == state.product);
-                for id in all
+                let instruments = tables.instruments.iter().filter(|i| i.product == state.product);
+                for id in instruments
                     .map(|i| i.id.as_str())
                     .filter(|id| state_instrument.is_none_or(|selected_id| selected_id == *id))
                 {
                     self.event(context, EventKind::Session, |e| {
                         e.set_listing(id)?;
-                        e.text(EventField::Phase, phase.word().as_bytes())
+                        e.set_text(EventField::Phase, phase.word().as_bytes())
                     })?;
                 }
                 Ok(())
@@ -356,13 +358,13 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
                     let currency = if own_currency.is_empty() { &product.currency } else { own_currency };
                     e.some_text(EventField::Ccy, currency)?;
                     if let Some(tick) = definition.tick.or(product.tick) {
-                        e.set(EventField::Tick, EventValue::Price(tick))?;
+                        e.set_field(EventField::Tick, EventValue::Price(tick))?;
                     }
                     if let Some(multiplier) = definition.multiplier {
-                        e.set(EventField::Multiplier, EventValue::Decimal(multiplier))?;
+                        e.set_field(EventField::Multiplier, EventValue::Decimal(multiplier))?;
                     }
-                    e.keep("product", &product.id)?;
-                    e.keep("group", tables.group(id))?;
+                    e.keep_unmapped("product", &product.id)?;
+                    e.keep_unmapped("group", tables.group(id))?;
                     match definition.depth.or(product.depth) {
                         Some(depth) => e.event.keep_unmapped("depth", &depth.to_string()),
                         None => Ok(()),
@@ -370,20 +372,20 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
                 })
             }
             MarketEvent::Stale { instrument: id, mended } => {
-                self.status(context, b"stale", |e| e.set_listing(instrument(id)))?;
+                self.write_status(context, b"stale", |e| e.set_listing(instrument(id)))?;
                 if mended { self.clear(context, instrument(id)) } else { Ok(()) }
             }
             MarketEvent::Recovered { instrument: id } => {
-                self.status(context, b"recovered", |e| e.set_listing(instrument(id)))
+                self.write_status(context, b"recovered", |e| e.set_listing(instrument(id)))
             }
-            MarketEvent::Whole { product } => self.product(context, b"whole", product),
-            MarketEvent::NoRoom { product } => self.product(context, b"no_room", product),
+            MarketEvent::Whole { product } => self.product_status(context, b"whole", product),
+            MarketEvent::NoRoom { product } => self.product_status(context, b"no_room", product),
             MarketEvent::Missing { product, from, to, is_unexplained: is_single } => {
                 self.block.has_findings = true;
                 let id = &tables.products[product.index()].id;
-                self.status(context, b"missing", |e| {
-                    e.keep("product", id)?;
-                    e.range(from, to)?;
+                self.write_status(context, b"missing", |e| {
+                    e.keep_unmapped("product", id)?;
+                    e.keep_range(from, to)?;
                     if is_single { e.event.keep_unmapped(ALONE, "true") } else { Ok(()) }
                 })
             }
@@ -391,18 +393,18 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
                 let channel = &tables.channels[context.channel.index()];
                 let is_gap = channel.role == ChannelRole::Incremental;
                 self.block.has_findings |= is_gap;
-                self.status(context, b"lost", |e| {
-                    e.keep("channel", &channel.name)?;
-                    e.range(from, to)?;
+                self.write_status(context, b"lost", |e| {
+                    e.keep_unmapped("channel", &channel.name)?;
+                    e.keep_range(from, to)?;
                     if is_gap { Ok(()) } else { e.event.keep_unmapped(SENT_AGAIN, "true") }
                 })
             }
             MarketEvent::Restart => {
                 let channel = &tables.channels[context.channel.index()].name;
-                self.status(context, b"restart", |e| e.keep("channel", channel))
+                self.write_status(context, b"restart", |e| e.keep_unmapped("channel", channel))
             }
-            MarketEvent::LineDown { line, since } => self.line(context, b"line_down", line, since),
-            MarketEvent::LineUp { line, since } => self.line(context, b"line_up", line, since),
+            MarketEvent::LineDown { line, since } => self.line_status(context, b"line_down", line, since),
+            MarketEvent::LineUp { line, since } => self.line_status(context, b"line_up", line, since),
             MarketEvent::Product(_) | MarketEvent::Refused(_) | MarketEvent::End(_) => Ok(()),
         }
     }
@@ -410,12 +412,12 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
     fn clear(&mut self, context: &EventContext<'_>, instrument: &str) -> Result<(), Refusal> {
         self.event(context, EventKind::Level, |e| {
             e.set_listing(instrument)?;
-            e.text(EventField::Action, b"R")
+            e.set_text(EventField::Action, b"R")
         })
     }
 
     /// Reports that a line of a channel is down, or back.
-    fn line(
+    fn line_status(
         &mut self,
         context: &EventContext<'_>,
         state: &[u8],
@@ -424,24 +426,24 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
     ) -> Result<(), Refusal> {
         let channel = &context.tables.channels[context.channel.index()].name;
         self.block.has_findings = true;
-        self.status(context, state, |e| {
-            e.keep("channel", channel)?;
-            e.keep("line", if line == 0 { "A" } else { "B" })?;
+        self.write_status(context, state, |e| {
+            e.keep_unmapped("channel", channel)?;
+            e.keep_unmapped("line", if line == 0 { "A" } else { "B" })?;
             e.event.keep_unmapped("since", &since.0.to_string())
         })
     }
 
-    fn product(
+    fn product_status(
         &mut self,
         context: &EventContext<'_>,
         state: &[u8],
         product: ProductId,
     ) -> Result<(), Refusal> {
         let id = &context.tables.products[product.index()].id;
-        self.status(context, state, |e| e.keep("product", id))
+        self.write_status(context, state, |e| e.keep_unmapped("product", id))
     }
 
-    fn status(
+    fn write_status(
         &mut self,
         context: &EventContext<'_>,
         state: &[u8],
@@ -449,7 +451,7 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
     ) -> Result<(), Refusal> {
         self.event(context, EventKind::Status, |e| {
             e.venue(EventField::Venue)?;
-            e.text(EventField::State, state)?;
+            e.set_text(EventField::State, state)?;
             fill(e)
         })
     }
@@ -461,9 +463,9 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
         fill: impl FnOnce(&mut FastEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let ts = context.ts_event;
-        self.lookup.set_event((!self.venue.is_empty()).then_some(self.venue.as_bytes()), ts);
-        let start = self.block.arena.len();
-        let has_waited = context.length > 0 && context.position < self.unit_offsets.next;
+        self.instrument_lookup.set_event((!self.venue.is_empty()).then_some(self.venue.as_bytes()), ts);
+        let frame_start = self.block.arena.len();
+        let has_waited = context.length > 0 && context.position < self.unit_offsets.next_offset;
         let (arena, names) = self.block.builder(self.dictionary);
         let mut event = EventBuilder::begin(arena, kind, ts);
         // The place is that of its unit, see `stand`.
@@ -471,7 +473,12 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
         if let Some(sequence) = context.sequence {
             event.sequence(sequence);
         }
-        let mut draft = FastEventDraft { event, names, lookup: &mut *self.lookup, venue: self.venue };
+        let mut draft = FastEventDraft {
+            event,
+            names,
+            instrument_lookup: &mut *self.instrument_lookup,
+            venue: self.venue,
+        };
         let fill_outcome = fill(&mut draft).and_then(|()| match has_waited {
             true => draft.event.keep_unmapped("place", &context.position.to_string()),
             false => Ok(()),
@@ -485,14 +492,14 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
             }
         }
         if self.count == 0 {
-            (self.ts, self.first) = (context.ts_event, start);
+            (self.ts, self.first_start) = (context.ts_event, frame_start);
         }
-        (self.count, self.last) = (self.count + 1, start);
+        (self.count, self.last_start) = (self.count + 1, frame_start);
         Ok(())
     }
 
     /// Ends a message.
-    fn end(&mut self, context: &EventContext<'_>, outcome: MessageOutcome) {
+    fn end_message(&mut self, context: &EventContext<'_>, outcome: MessageOutcome) {
         if std::mem::take(&mut self.is_quarantined) {
             return self.extend_last_unit();
         }
@@ -500,7 +507,7 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
             return self.extend_last_unit();
         }
         if self.count > 0 {
-            return self.unit(context.position, context.length as usize);
+            return self.add_unit(context.position, context.length as usize);
         }
         match outcome {
             MessageOutcome::Duplicate => self.block.end_duplicate(),
@@ -513,18 +520,18 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
     }
 
     /// Makes the pending events the unit of a message.
-    fn unit(&mut self, source_offset: u64, length: usize) {
+    fn add_unit(&mut self, source_offset: u64, length: usize) {
         let has_unit = self.block.units.last().is_some_and(|unit| !unit.is_progress());
-        if self.unit_offsets.next >= self.unit_offsets.end && has_unit {
+        if self.unit_offsets.next_offset >= self.unit_offsets.end_offset && has_unit {
             // The packet completes more messages than it has bytes: they are part of its last unit.
             self.block.tally.messages += 1;
             self.block.tally.with_events += 1;
             return self.extend_last_unit();
         }
-        self.mark_last(true, self.last);
+        self.mark_last(true, self.last_start);
         let offset = self.offset(source_offset);
         self.set_offset(offset);
-        let room = self.unit_offsets.end.saturating_sub(offset) as usize;
+        let room = self.unit_offsets.end_offset.saturating_sub(offset) as usize;
         let span = MessageSpan { offset, length: length.min(room) };
         self.block.end_message(span, self.ts, self.count, BlockMessageKind::Events, self.dictionary);
         self.count = 0;
@@ -536,17 +543,18 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
             return;
         }
         if self.block.units.last().is_none_or(crate::block::BlockMessage::is_progress) {
-            return self.unit(self.unit_offsets.next, 0);
+            return self.add_unit(self.unit_offsets.next_offset, 0);
         }
-        let from = self.block.units[..self.block.units.len() - 1].last().map_or(0, |u| u.end as usize);
-        let (mut frame_start, mut before) = (from, from);
-        let end = self.block.units.last().map_or(0, |u| u.end as usize);
-        while frame_start < end {
+        let frames_start =
+            self.block.units[..self.block.units.len() - 1].last().map_or(0, |u| u.end as usize);
+        let (mut frame_start, mut before) = (frames_start, frames_start);
+        let frames_end = self.block.units.last().map_or(0, |u| u.end as usize);
+        while frame_start < frames_end {
             before = frame_start;
             frame_start += FrameHeader::read(&self.block.arena[frame_start..]).len_bytes();
         }
         self.mark_last(false, before);
-        self.mark_last(true, self.last);
+        self.mark_last(true, self.last_start);
         self.set_offset(self.block.units.last().map_or(0, |u| u.offset));
         self.block.extend_last(self.count, self.dictionary);
         self.count = 0;
@@ -561,7 +569,7 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
     /// Sets the source offset of the pending events.
     fn set_offset(&mut self, offset: u64) {
         let arena = &mut self.block.arena;
-        let mut frame_start = self.first;
+        let mut frame_start = self.first_start;
         while frame_start < arena.len() {
             let length = FrameHeader::read(&arena[frame_start..]).len_bytes();
             arena[frame_start + schema::at::OFFSET..][..4].copy_from_slice(&(offset as u32).to_le_bytes());
@@ -571,8 +579,8 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
 
     /// Returns the offset of a unit. Offsets must increase, so that they show which messages are on a tape.
     fn offset(&mut self, source_offset: u64) -> u64 {
-        let offset = source_offset.max(self.unit_offsets.next);
-        self.unit_offsets.next = offset + 1;
+        let offset = source_offset.max(self.unit_offsets.next_offset);
+        self.unit_offsets.next_offset = offset + 1;
         offset
     }
 }
@@ -581,22 +589,22 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
 struct FastEventDraft<'e, I> {
     event: EventBuilder<'e>,
     names: crate::block::BlockNameResolver<'e>,
-    lookup: &'e mut I,
+    instrument_lookup: &'e mut I,
     venue: &'e str,
 }
 
 impl<I: InstrumentLookup> FastEventDraft<'_, I> {
-    fn set(&mut self, field: EventField, value: EventValue<'_>) -> Result<(), Refusal> {
+    fn set_field(&mut self, field: EventField, value: EventValue<'_>) -> Result<(), Refusal> {
         self.event.set_field(field, value)
     }
 
-    fn text(&mut self, field: EventField, text: &[u8]) -> Result<(), Refusal> {
+    fn set_text(&mut self, field: EventField, text: &[u8]) -> Result<(), Refusal> {
         let spec = self.event.schema().get(field).expect("a field of the kind");
-        self.event.set_text(spec, text, &mut self.lookup.resolver(&mut self.names))
+        self.event.set_text(spec, text, &mut self.instrument_lookup.resolver(&mut self.names))
     }
 
     fn some_text(&mut self, field: EventField, text: &str) -> Result<(), Refusal> {
-        if text.is_empty() { Ok(()) } else { self.text(field, text.as_bytes()) }
+        if text.is_empty() { Ok(()) } else { self.set_text(field, text.as_bytes()) }
     }
 
     fn venue(&mut self, field: EventField) -> Result<(), Refusal> {
@@ -605,7 +613,7 @@ impl<I: InstrumentLookup> FastEventDraft<'_, I> {
     }
 
     fn instrument(&mut self, id: &str) -> Result<(), Refusal> {
-        self.text(EventField::Instr, if id.is_empty() { b"?" } else { id.as_bytes() })
+        self.set_text(EventField::Instr, if id.is_empty() { b"?" } else { id.as_bytes() })
     }
 
     /// Sets venue and instrument.
@@ -616,17 +624,17 @@ impl<I: InstrumentLookup> FastEventDraft<'_, I> {
 
     fn side(&mut self, side: Option<Side>) -> Result<(), Refusal> {
         match side {
-            Some(Side::Buy) => self.text(EventField::Side, b"B"),
-            Some(Side::Sell) => self.text(EventField::Side, b"S"),
+            Some(Side::Buy) => self.set_text(EventField::Side, b"B"),
+            Some(Side::Sell) => self.set_text(EventField::Side, b"S"),
             None => Ok(()),
         }
     }
 
-    fn keep(&mut self, name: &str, text: &str) -> Result<(), Refusal> {
+    fn keep_unmapped(&mut self, name: &str, text: &str) -> Result<(), Refusal> {
         if text.is_empty() { Ok(()) } else { self.event.keep_unmapped(name, &json_string(text.as_bytes())) }
     }
 
-    fn range(&mut self, from: u64, to: u64) -> Result<(), Refusal> {
+    fn keep_range(&mut self, from: u64, to: u64) -> Result<(), Refusal> {
         self.event.keep_unmapped("from", &from.to_string())?;
         self.event.keep_unmapped("to", &to.to_string())
     }

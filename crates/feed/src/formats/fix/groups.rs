@@ -66,7 +66,7 @@ impl GroupTags {
             if !membership.is_standard {
                 // Of a venue's own message, the mapping says what is in it.
                 let mapped_tags = places.message.iter().filter(|(_, slot)| **slot != 0).map(|(tag, _)| *tag);
-                membership.outside.extend(mapped_tags.chain(places.dropped.iter().copied()));
+                membership.outer_tags.extend(mapped_tags.chain(places.dropped.iter().copied()));
             }
             membership
         });
@@ -74,7 +74,7 @@ impl GroupTags {
         let class = |membership: &GroupMembership, tag| {
             if membership.members.contains(tag) {
                 UNUSED
-            } else if membership.outside.contains(tag) {
+            } else if membership.outer_tags.contains(tag) {
                 END
             } else {
                 UNLISTED
@@ -85,13 +85,13 @@ impl GroupTags {
             .iter()
             .map(|name| TypeClasses { msg_type: Box::from(*name), classes: BTreeMap::new() })
             .collect();
-        for tag in memberships.iter().flat_map(|m| m.members.iter().chain(&m.outside)) {
+        for tag in memberships.iter().flat_map(|m| m.members.iter().chain(&m.outer_tags)) {
             if members.contains_key(tag) {
                 continue;
             }
-            let first = class(&memberships[0], tag);
-            if memberships.iter().all(|m| class(m, tag) == first) {
-                members.insert(*tag, first);
+            let first_class = class(&memberships[0], tag);
+            if memberships.iter().all(|m| class(m, tag) == first_class) {
+                members.insert(*tag, first_class);
                 continue;
             }
             members.insert(*tag, BY_TYPE);
@@ -99,15 +99,23 @@ impl GroupTags {
                 of_type.classes.insert(*tag, class(membership, tag));
             }
         }
-        let outside = memberships.iter().flat_map(|m| &m.outside).copied();
+        let outside = memberships.iter().flat_map(|m| &m.outer_tags).copied();
         let also_outside = outside.filter(|tag| members[tag] != END).collect();
         let members = TagMap::new(UNLISTED, &members);
-        let first = members.get(group.delimiter);
-        Self { count, count_tag, delimiter: group.delimiter, first, members, by_type, also_outside }
+        let delimiter_class = members.get(group.delimiter);
+        Self {
+            count,
+            count_tag,
+            delimiter: group.delimiter,
+            first: delimiter_class,
+            members,
+            by_type,
+            also_outside,
+        }
     }
 
     /// Returns the tag's slot in an entry of a message of this type, or its other class, but never [`BY_TYPE`].
-    fn class(&self, tag: u32, msg_type: &[u8]) -> u8 {
+    fn slot_of_tag(&self, tag: u32, msg_type: &[u8]) -> u8 {
         let class = self.members.get(tag);
         if class != BY_TYPE {
             return class;
@@ -125,30 +133,30 @@ pub(super) struct GroupFields<'g> {
     pub group: &'g GroupTags,
     pub tokens: TokenSlice<'g>,
     /// Index of the first token behind the count.
-    pub start: usize,
+    pub first_token: usize,
     pub msg_type: &'g [u8],
     /// The value of the count.
-    pub stated: &'g [u8],
+    pub stated_count: &'g [u8],
 }
 
 impl GroupFields<'_> {
-    fn class(&self, token: FieldToken) -> u8 {
-        self.group.class(token.tag, self.msg_type)
+    fn slot_of_token(&self, token: FieldToken) -> u8 {
+        self.group.slot_of_tag(token.tag, self.msg_type)
     }
 
     /// Finds the first of the `count` tokens from `start` on whose tag the mapping or the standard lists.
     fn first_listed(&self, start: usize, count: usize) -> Option<(usize, FieldToken)> {
         let mut tokens =
             (start..start.saturating_add(count)).map_while(|index| Some((index, self.tokens.get(index)?)));
-        tokens.find(|(_, token)| self.class(*token) != UNLISTED)
+        tokens.find(|(_, token)| self.slot_of_token(*token) != UNLISTED)
     }
 
     /// Finds the start of an entry that does not begin with the mapping's delimiter. Returns its index and the tag
     /// that starts every entry: some venues start entries with another member. Returns `None` if there is no further
     /// entry.
     pub fn unusual_start(&self, index: usize, entry_count: u64) -> Option<(usize, u32)> {
-        let (lead, first) = self.first_listed(self.start, LEAD_MAX)?;
-        if self.class(first) == END || first.tag != self.group.delimiter && self.is_stated(0) {
+        let (lead, first) = self.first_listed(self.first_token, LEAD_MAX)?;
+        if self.slot_of_token(first) == END || first.tag != self.group.delimiter && self.is_stated(0) {
             return None;
         }
         let start_index = if entry_count == 0 { lead } else { index };
@@ -162,7 +170,7 @@ impl GroupFields<'_> {
     }
 
     fn stated_number(&self) -> Option<u64> {
-        unitape_base::digits::parse_u64(self.stated)
+        unitape_base::digits::parse_u64(self.stated_count)
     }
 
     /// Returns the index after the last token of entry `number`; the token at `at` must be the entry's next token.
@@ -178,12 +186,12 @@ impl GroupFields<'_> {
         while let Some(token) = self.tokens.get(at)
             && token.tag != delimiter
         {
-            match self.class(token) {
+            match self.slot_of_token(token) {
                 END => break,
                 UNUSED => at += 1,
                 UNLISTED => match self.first_listed(at, usize::MAX) {
                     Some((next, token))
-                        if self.class(token) != END
+                        if self.slot_of_token(token) != END
                             && !(is_last && self.group.also_outside.contains(&token.tag)) =>
                     {
                         at = next;
@@ -206,7 +214,7 @@ impl GroupFields<'_> {
         let mut detail = format!(
             "group {}: {} stated, {entry_count} entries found",
             TagLabel(self.group.count_tag),
-            printable(self.stated)
+            printable(self.stated_count)
         );
         if let Some(token) = self.tokens.get(end_index) {
             let digits = token.tag.checked_ilog10().unwrap_or(0) + 1;

@@ -34,10 +34,10 @@ pub struct FixDecoder {
     tags: SlotsByTag,
     tokens: MessageTokenizer,
     /// The token in each slot of the message.
-    slots: Box<TokenSlots>,
+    token_slots: Box<TokenSlots>,
     slot_count: usize,
     /// Tokens that nothing names and that are kept, the last one first.
-    unlisted: Vec<u16>,
+    unlisted_tokens: Vec<u16>,
     /// The day that was read last, and its midnight.
     day: Cell<Option<([u8; 8], i64)>>,
 }
@@ -79,7 +79,7 @@ impl Dialect for FixDialect {
 pub const FORMAT: FormatEntry = FormatEntry {
     name: "fix",
     load: |mapping| mapping.needs_rules(),
-    build: |mapping| Ok(Arc::new(FixFormat { framer: framer(mapping)? })),
+    build: |mapping| Ok(Arc::new(FixFormat { framer: make_framer(mapping)? })),
 };
 
 #[derive(Debug)]
@@ -92,8 +92,8 @@ impl ByteFormat for FixFormat {
         Ok(Box::new(FixDecoder::new(self.framer.clone(), mapping)?))
     }
 
-    fn cut(&self, buf: &[u8]) -> usize {
-        self.framer.cut(buf)
+    fn cut_offset(&self, buf: &[u8]) -> usize {
+        self.framer.last_message_start(buf)
     }
 }
 
@@ -101,7 +101,7 @@ impl ByteFormat for FixFormat {
 ///
 /// # Errors
 /// Fails if the mapping names an unknown separator or an unknown kind of leniency.
-fn framer(mapping: &Mapping) -> Result<FixFramer, Error> {
+fn make_framer(mapping: &Mapping) -> Result<FixFramer, Error> {
     let Some(framing) = &mapping.framing else { return Ok(FixFramer::default()) };
     let Some(sep) = FieldSeparator::parse(&framing.sep) else {
         let message = format!("framing.sep: `{}` is none of SOH, |, ; and ^A", framing.sep);
@@ -136,23 +136,23 @@ impl FixDecoder {
         let tags = SlotsByTag::new(&places, &plan);
         Ok(Self {
             framer,
-            slots: Box::new([None; 256]),
+            token_slots: Box::new([None; 256]),
             slot_count: plan.slot_count,
             mapper: MessageMapper::new(plan),
             tags,
             tokens: MessageTokenizer::new(),
-            unlisted: Vec::new(),
+            unlisted_tokens: Vec::new(),
             day: Cell::default(),
         })
     }
 
     /// Returns the part of a large message that these bytes are: bytes that end at the framer's limit are its first
     /// part, and garbage may follow.
-    fn part(&self, fault: &FixFault, span: Span) -> Option<BlockMessageKind> {
-        let last = span.end - span.start < self.framer.max_message();
+    fn large_part(&self, fault: &FixFault, span: Span) -> Option<BlockMessageKind> {
+        let is_last_part = span.end - span.start < self.framer.max_message();
         match fault {
             FixFault::NoEnd { .. } => Some(BlockMessageKind::QuarantinePart { first: true, last: false }),
-            FixFault::Garbage => Some(BlockMessageKind::QuarantinePart { first: false, last }),
+            FixFault::Garbage => Some(BlockMessageKind::QuarantinePart { first: false, last: is_last_part }),
             _ => None,
         }
     }
@@ -168,23 +168,23 @@ impl FixDecoder {
             block.quarantine(origin.source, origin.offset, raw, Refusal::TooLarge.code(), &detail);
             return;
         }
-        self.slots[..self.slot_count].fill(None);
-        self.unlisted.clear();
+        self.token_slots[..self.slot_count].fill(None);
+        self.unlisted_tokens.clear();
         // Backwards, so that the first of equal tags is what stays, without a look at what was there.
         for (i, &tag) in tokens.tags().iter().enumerate().rev() {
             let slot = self.tags.message.get(tag);
-            self.slots[usize::from(slot)] = TokenIndex::new(i as u16 + 1);
+            self.token_slots[usize::from(slot)] = TokenIndex::new(i as u16 + 1);
             if slot == KEEP {
-                self.unlisted.push(i as u16);
+                self.unlisted_tokens.push(i as u16);
             }
         }
         // Slot 0 is none; known and not wanted fields have gone there.
-        self.slots[0] = None;
+        self.token_slots[0] = None;
         let fields = FixMessageView {
             raw,
             tokens,
-            slots: &self.slots,
-            unlisted: &self.unlisted,
+            slots: &self.token_slots,
+            unlisted_tokens: &self.unlisted_tokens,
             tags: &self.tags,
             day: &self.day,
         };
@@ -198,7 +198,8 @@ impl FormatDecoder for FixDecoder {
             match self.tokens.frame(&self.framer, bytes, offset, block.eof) {
                 NextFixFrame::Bad { span, fault } => {
                     refuse_item(block, block.origin(source, span), span.slice(bytes), &fault);
-                    if let (Some(kind), Some(unit)) = (self.part(&fault, span), block.units.last_mut()) {
+                    if let (Some(kind), Some(unit)) = (self.large_part(&fault, span), block.units.last_mut())
+                    {
                         unit.kind = kind;
                     }
                     FrameStep::Message(span)
@@ -222,7 +223,7 @@ struct FixMessageView<'m> {
     raw: &'m [u8],
     tokens: TokenSlice<'m>,
     slots: &'m TokenSlots,
-    unlisted: &'m [u16],
+    unlisted_tokens: &'m [u16],
     tags: &'m SlotsByTag,
     day: &'m Cell<Option<([u8; 8], i64)>>,
 }
@@ -264,10 +265,10 @@ impl ParsedMessage for FixMessageView<'_> {
     }
 
     #[inline]
-    fn numbering(&self, kind: Option<TokenIndex>, sequence: u64, maybe: bool) -> SequenceEffect {
+    fn sequence_effect(&self, kind: Option<TokenIndex>, sequence: u64, maybe: bool) -> SequenceEffect {
         let kind = kind.map(|index| self.tokens.token_at(usize::from(index.get()) - 1).slice(self.raw));
         match kind {
-            Some(b"A") => self.logon(sequence, maybe),
+            Some(b"A") => self.logon_effect(sequence, maybe),
             Some(b"4") => self.sequence_reset(),
             _ => SequenceEffect::Counts,
         }
@@ -280,17 +281,17 @@ impl ParsedMessage for FixMessageView<'_> {
         cursor: &mut EntryCursor,
         entry: &mut [Option<TokenIndex>],
     ) -> Result<bool, MessageRefusal> {
-        let group = &self.tags.groups[group];
+        let group = &self.tags.group_tags[group];
         let Some(count) = self.slots[usize::from(group.count)] else { return Ok(false) };
         let tokens = self.tokens;
         // The token after the count, whose index and one more this is.
-        let start = if cursor.entry_count == 0 { usize::from(count.get()) } else { cursor.position };
-        if tokens.get(start).is_none_or(|t| t.tag != group.delimiter) {
-            return self.unusual_entry(group, cursor, start, entry);
+        let first_token = if cursor.entry_count == 0 { usize::from(count.get()) } else { cursor.position };
+        if tokens.get(first_token).is_none_or(|t| t.tag != group.delimiter) {
+            return self.unusual_entry(group, cursor, first_token, entry);
         }
-        let mut index = start + 1;
-        if let Some(first) = entry.get_mut(usize::from(group.first)) {
-            *first = TokenIndex::new(index as u16);
+        let mut index = first_token + 1;
+        if let Some(first_member) = entry.get_mut(usize::from(group.first)) {
+            *first_member = TokenIndex::new(index as u16);
         }
         while let Some(token) = tokens.get(index)
             && token.tag != group.delimiter
@@ -312,21 +313,21 @@ impl ParsedMessage for FixMessageView<'_> {
         Ok(true)
     }
 
-    fn unlisted(
+    fn visit_unlisted(
         &self,
         groups: &[usize],
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
         let mut digits = [0; 10];
-        if !self.unlisted.is_empty() {
+        if !self.unlisted_tokens.is_empty() {
             self.keep_outside(groups, &mut keep)?;
         }
         // A time finer than the event's is kept in full.
-        for index in self.tags.times.iter().filter_map(|&slot| self.slot(slot)) {
+        for index in self.tags.time_slots.iter().filter_map(|&slot| self.slot(slot)) {
             let token = self.tokens.token_at(usize::from(index.get()) - 1);
             if token.end - token.start > TIMESTAMP_NANOS_LEN && value::picoseconds(token.slice(self.raw)) > 0
             {
-                keep(decimal(token.tag, &mut digits), token.slice(self.raw))?;
+                keep(write_decimal(token.tag, &mut digits), token.slice(self.raw))?;
             }
         }
         Ok(())
@@ -338,14 +339,14 @@ impl ParsedMessage for FixMessageView<'_> {
         step: EntryStep,
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
-        if self.unlisted.is_empty() {
+        if self.unlisted_tokens.is_empty() {
             return Ok(());
         }
-        let start = match step.before.entry_count {
+        let first_token = match step.before.entry_count {
             0 => self.entries_start(step.group),
             _ => step.before.position,
         };
-        self.keep_tokens(self.unlisted_between(start, step.after.position), &mut keep)
+        self.keep_tokens(self.unlisted_between(first_token, step.after.position), &mut keep)
     }
 }
 
@@ -360,16 +361,16 @@ impl<'m> FixMessageView<'m> {
     /// Returns the index of the first token behind the count of a group. `usize::MAX`, which is beyond all tokens, if the
     /// message has no count.
     fn entries_start(&self, group: usize) -> usize {
-        let count = self.slots[usize::from(self.tags.groups[group].count)];
+        let count = self.slots[usize::from(self.tags.group_tags[group].count)];
         count.map_or(usize::MAX, |count| usize::from(count.get()))
     }
 
     /// Returns the unlisted tokens with an index from `start` to before `end`.
     fn unlisted_between(&self, start: usize, end: usize) -> &'m [u16] {
         // They are in falling order.
-        let from = self.unlisted.partition_point(|i| usize::from(*i) >= end);
-        let to = self.unlisted.partition_point(|i| usize::from(*i) >= start);
-        &self.unlisted[from..to.max(from)]
+        let first_unlisted = self.unlisted_tokens.partition_point(|i| usize::from(*i) >= end);
+        let last_unlisted = self.unlisted_tokens.partition_point(|i| usize::from(*i) >= start);
+        &self.unlisted_tokens[first_unlisted..last_unlisted.max(first_unlisted)]
     }
 
     /// Keeps these tokens, the last one first, under their tags.
@@ -382,9 +383,9 @@ impl<'m> FixMessageView<'m> {
         for &i in tokens.iter().rev() {
             let token = self.tokens.token_at(usize::from(i));
             let value = token.slice(self.raw);
-            match self.encoded(token) {
-                Some(text) => keep(decimal(token.tag, &mut digits), text.as_bytes())?,
-                None => keep(decimal(token.tag, &mut digits), value)?,
+            match self.decode_encoded(token) {
+                Some(text) => keep(write_decimal(token.tag, &mut digits), text.as_bytes())?,
+                None => keep(write_decimal(token.tag, &mut digits), value)?,
             }
         }
         Ok(())
@@ -406,10 +407,10 @@ impl<'m> FixMessageView<'m> {
             spans.push((start, cursor.position));
         }
         spans.sort_unstable();
-        let mut start = 0;
+        let mut token_index = 0;
         for (from, to) in spans.into_iter().chain([(usize::MAX, usize::MAX)]) {
-            self.keep_tokens(self.unlisted_between(start, from), keep)?;
-            start = start.max(to);
+            self.keep_tokens(self.unlisted_between(token_index, from), keep)?;
+            token_index = token_index.max(to);
         }
         Ok(())
     }
@@ -421,7 +422,7 @@ impl<'m> FixMessageView<'m> {
         };
         let (start, stated) = value(group.count)?;
         let msg_type = value(self.tags.message_type).map_or(&b""[..], |(_, value)| value);
-        Some(GroupFields { group, tokens: self.tokens, start, msg_type, stated })
+        Some(GroupFields { group, tokens: self.tokens, first_token: start, msg_type, stated_count: stated })
     }
 
     /// Reads on from a tag of an entry that has no slot. Returns the index of the first token behind the entry.
@@ -470,8 +471,8 @@ impl<'m> FixMessageView<'m> {
     /// Returns the effect of a Logon. It restarts the numbers if it says so (141), or if it is number 1 and new: so a
     /// session begins (FIX Session Layer, "Establishing a FIX session").
     #[cold]
-    fn logon(&self, sequence: u64, maybe: bool) -> SequenceEffect {
-        match self.first(RESET_SEQ_NUM_FLAG) == Some(b"Y") || (sequence == 1 && !maybe) {
+    fn logon_effect(&self, sequence: u64, maybe: bool) -> SequenceEffect {
+        match self.first_value(RESET_SEQ_NUM_FLAG) == Some(b"Y") || (sequence == 1 && !maybe) {
             true => SequenceEffect::Restarts { next: 0, counts: true },
             false => SequenceEffect::Counts,
         }
@@ -481,24 +482,24 @@ impl<'m> FixMessageView<'m> {
     /// its own number then has no meaning (FIX Session Layer, "SequenceReset(35=4)").
     #[cold]
     fn sequence_reset(&self) -> SequenceEffect {
-        if self.first(GAP_FILL_FLAG) == Some(b"Y") {
+        if self.first_value(GAP_FILL_FLAG) == Some(b"Y") {
             return SequenceEffect::Fills;
         }
-        match self.first(NEW_SEQ_NO).and_then(parse_u64) {
+        match self.first_value(NEW_SEQ_NO).and_then(parse_u64) {
             Some(next) => SequenceEffect::Restarts { next, counts: false },
             None => SequenceEffect::Fills,
         }
     }
 
     /// Returns the first value of a tag.
-    fn first(&self, tag: u32) -> Option<&'m [u8]> {
+    fn first_value(&self, tag: u32) -> Option<&'m [u8]> {
         let index = self.tokens.tags().iter().position(|t| *t == tag)?;
         Some(self.tokens.token_at(index).slice(self.raw))
     }
 
     /// Decodes the value of a field in the message's own encoding.
     #[inline]
-    fn encoded(&self, token: FieldToken) -> Option<Cow<'m, str>> {
+    fn decode_encoded(&self, token: FieldToken) -> Option<Cow<'m, str>> {
         if !encoding::is_encoded(token.tag) {
             return None;
         }
@@ -518,17 +519,17 @@ fn fill_slot(entry: &mut [Option<TokenIndex>], slot: u8, token_index: usize) {
 }
 
 /// Writes the number as text.
-fn decimal(mut n: u32, digits: &mut [u8; 10]) -> &str {
-    let mut start = digits.len();
+fn write_decimal(mut n: u32, digits: &mut [u8; 10]) -> &str {
+    let mut digit_index = digits.len();
     loop {
-        start -= 1;
-        digits[start] = b'0' + (n % 10) as u8;
+        digit_index -= 1;
+        digits[digit_index] = b'0' + (n % 10) as u8;
         n /= 10;
         if n == 0 {
             break;
         }
     }
-    std::str::from_utf8(&digits[start..]).unwrap_or_default()
+    std::str::from_utf8(&digits[digit_index..]).unwrap_or_default()
 }
 
 /// Slots by tag.
@@ -537,9 +538,9 @@ struct SlotsByTag {
     /// Slot of the message type.
     message_type: u8,
     /// The slots that may hold the event time.
-    times: Vec<u8>,
+    time_slots: Vec<u8>,
     message: TagMap,
-    groups: Vec<GroupTags>,
+    group_tags: Vec<GroupTags>,
 }
 
 impl SlotsByTag {
@@ -548,9 +549,9 @@ impl SlotsByTag {
         let groups = places.groups.iter().enumerate();
         Self {
             message_type: plan.message_type,
-            times: plan.ts.clone(),
+            time_slots: plan.ts.clone(),
             message: TagMap::new(default_slot, &places.message),
-            groups: groups.map(|(i, group)| GroupTags::new(i, group, places, plan)).collect(),
+            group_tags: groups.map(|(i, group)| GroupTags::new(i, group, places, plan)).collect(),
         }
     }
 }

@@ -141,8 +141,8 @@ impl ByteFormat for FixedWidthFormat {
         Ok(Box::new(FixedRecordsDecoder::new(mapping, self.layout.clone())?))
     }
 
-    fn cut(&self, buf: &[u8]) -> usize {
-        FixedWidthDecoder::cut(&self.layout, buf)
+    fn cut_offset(&self, buf: &[u8]) -> usize {
+        FixedWidthDecoder::cut_offset(&self.layout, buf)
     }
 
     fn head_bytes(&self) -> usize {
@@ -156,7 +156,7 @@ impl ByteFormat for FixedWidthFormat {
         }
     }
 
-    fn head(&self, _: &Path, bytes: &[u8]) -> Arc<[u8]> {
+    fn source_head(&self, _: &Path, bytes: &[u8]) -> Arc<[u8]> {
         FixedWidthDecoder::head(&self.layout, bytes).into()
     }
 }
@@ -252,7 +252,7 @@ impl FixedRecordsDecoder {
             }
             Err(fault) => refuse(block, origin, raw, fault, &layout),
         }
-        block.progress(origin.offset, block.base + line.end as u64);
+        block.mark_crossed_progress(origin.offset, block.base + line.end as u64);
         Some(line.end)
     }
 }
@@ -270,7 +270,7 @@ impl FormatDecoder for FixedRecordsDecoder {
         }
         let mut start = 0;
         loop {
-            start = self.batches(block, &bytes, start, source, dictionary, before);
+            start = self.decode_batches(block, &bytes, start, source, dictionary, before);
             match self.one(block, &bytes, start, source, dictionary, before) {
                 Some(end) => start = end,
                 None => break,
@@ -470,7 +470,7 @@ impl ParsedMessage for FixedRecordView<'_> {
     }
 
     #[inline]
-    fn set(
+    fn set_field(
         &self,
         column: u16,
         event: &mut EventBuilder<'_>,
@@ -506,7 +506,7 @@ impl ParsedMessage for FixedRecordView<'_> {
         }
     }
 
-    fn unlisted(
+    fn visit_unlisted(
         &self,
         _: &[usize],
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,

@@ -236,7 +236,7 @@ fn shipped_mappings_take_the_fast_way() {
         (mixed(), vec![false, true, true, false]),
     ] {
         let decoder = super::FixedRecordsDecoder::new(&mapping, super::layout(&mapping).unwrap()).unwrap();
-        assert_eq!(decoder.fast.unwrap().kinds(), kinds, "{}", mapping.name);
+        assert_eq!(decoder.fast.unwrap().usable_types(), kinds, "{}", mapping.name);
     }
     let mapping = Mapping::built_in("nyse-taq-bbo-98").unwrap();
     let mut decoder = super::FixedRecordsDecoder::new(mapping, super::layout(mapping).unwrap()).unwrap();

@@ -54,8 +54,8 @@ impl IexConfig {
 pub(super) struct CheckedIexConfig {
     pub venue: String,
     pub currency: Option<String>,
-    pub suffix: String,
-    pub prints: bool,
+    pub symbol_suffix: String,
+    pub emits_prints: bool,
     pub system_event: BTreeMap<u8, String>,
     pub trading_status: BTreeMap<u8, String>,
 }
@@ -72,8 +72,8 @@ impl CheckedIexConfig {
         Ok(Self {
             venue: text.venue.clone(),
             currency: text.currency.clone(),
-            suffix: text.suffix.clone(),
-            prints: text.prints,
+            symbol_suffix: text.suffix.clone(),
+            emits_prints: text.prints,
             system_event: phases_of(&text.system_event, "iex.system_event")?,
             trading_status: phases_of(&text.trading_status, "iex.trading_status")?,
         })

@@ -41,7 +41,7 @@ pub(super) struct FeedState<'s> {
 ///
 /// # Errors
 /// Fails if the message is refused; the caller must then drop what was written.
-pub(super) fn write<I: InstrumentLookup>(
+pub(super) fn write_events<I: InstrumentLookup>(
     state: FeedState<'_>,
     block: &mut Block,
     message: IexMessage<'_>,
@@ -52,14 +52,15 @@ pub(super) fn write<I: InstrumentLookup>(
     check_price(message)?;
     let ts = UnixNanos(message.timestamp());
     context.instruments.set_event(Some(config.venue.as_bytes()), ts);
-    let mut writer = IexEventWriter { config, block, input, context, ts, count: 0, last: 0 };
+    let mut writer =
+        IexEventWriter { config, block, message_input: input, context, ts, count: 0, last_start: 0 };
     if channel.restarted {
-        let session = channel.sequence.session().to_string();
-        writer.status(None, "restarted", session.as_bytes(), |_| Ok(()))?;
+        let session = channel.sequence.last_session().to_string();
+        writer.write_status(None, "restarted", session.as_bytes(), |_| Ok(()))?;
     }
     writer.message(channel, message)?;
     channel.restarted = false;
-    let IexEventWriter { block, count, last, .. } = writer;
+    let IexEventWriter { block, count, last_start: last, .. } = writer;
     let header = FrameHeader::read(&block.arena[last..]);
     header.with_flags(flags::LAST).write(&mut block.arena[last..]);
     Ok((ts, count))
@@ -86,12 +87,12 @@ pub(super) fn changes_books(message: IexMessage<'_>) -> bool {
 struct IexEventWriter<'o, 'k, I> {
     config: &'o CheckedIexConfig,
     block: &'o mut Block,
-    input: &'o IexMessageInput<'o>,
+    message_input: &'o IexMessageInput<'o>,
     context: &'o mut DecodeContext<'k, I>,
     ts: UnixNanos,
     count: u32,
     /// Start of the last event.
-    last: usize,
+    last_start: usize,
 }
 
 /// A level of one side.
@@ -118,7 +119,7 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
     fn message(&mut self, channel: &mut IexChannel, message: IexMessage<'_>) -> Result<(), MessageRefusal> {
         match message {
             IexMessage::QuoteUpdate(m) => self.event(EventKind::Bbo, |e| {
-                e.venue()?.symbol(&m.symbol())?;
+                e.venue()?.set_symbol(&m.symbol())?;
                 let sides = [
                     (m.bid_price(), m.bid_size(), EventField::Bid, EventField::BidQty),
                     (m.ask_price(), m.ask_size(), EventField::Ask, EventField::AskQty),
@@ -127,20 +128,20 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
                     // A side that was withdrawn has neither price nor size.
                     if units != 0 || shares != 0 {
                         e.price_of(price_field, units)?;
-                        e.shares(size_field, shares.into())?;
+                        e.set_shares(size_field, shares.into())?;
                     }
                 }
                 e.keep_flag("unavailable", m.flags() & QUOTE_UNAVAILABLE != 0)?;
                 e.keep_flag("extended_hours", m.flags() & QUOTE_EXTENDED_HOURS != 0)
             }),
-            IexMessage::PriceLevelBuy(m) => self.level(LevelFields {
+            IexMessage::PriceLevelBuy(m) => self.write_level(LevelFields {
                 side: b"B",
                 flags: m.flags(),
                 symbol: &m.symbol(),
                 size: m.size(),
                 price: m.price(),
             }),
-            IexMessage::PriceLevelSell(m) => self.level(LevelFields {
+            IexMessage::PriceLevelSell(m) => self.write_level(LevelFields {
                 side: b"S",
                 flags: m.flags(),
                 symbol: &m.symbol(),
@@ -156,7 +157,7 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
                     price: m.price(),
                     trade_id: m.trade_id(),
                 };
-                self.trade(print, |_| Ok(()))
+                self.write_trade(print, |_| Ok(()))
             }
             IexMessage::TradeBreak(m) => {
                 let print = PrintFields {
@@ -166,7 +167,7 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
                     price: m.price(),
                     trade_id: m.trade_id(),
                 };
-                self.trade(print, |e| e.text(EventField::Action, b"cancel"))
+                self.write_trade(print, |e| e.set_text(EventField::Action, b"cancel"))
             }
             IexMessage::AddOrder(m) => {
                 some_shares(m.size())?;
@@ -177,7 +178,7 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
                     remaining_shares: m.size(),
                     executed_shares: 0,
                 };
-                channel.orders.add(IexOrderKey { symbol: &symbol, order }, added)?;
+                channel.orders.add_order(IexOrderKey { symbol: &symbol, order }, added)?;
                 self.order_new(IexOrderKey { symbol: &symbol, order }, added, |_| Ok(()))
             }
             IexMessage::OrderModify(m) => {
@@ -185,37 +186,38 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
                 let (symbol, order, size, price) = (m.symbol(), m.order(), m.size(), m.price());
                 let key = IexOrderKey { symbol: &symbol, order };
                 let keeps_priority = m.flags() & MODIFY_KEEPS_PRIORITY != 0;
-                let before = channel.orders.modify(key, |order| {
+                let order_before = channel.orders.modify_order(key, |order| {
                     (order.remaining_shares, order.price) = (size, price);
                     if !keeps_priority {
                         order.executed_shares = 0;
                     }
                 })?;
-                let after = IexOrder { remaining_shares: size, price, ..before };
+                let after = IexOrder { remaining_shares: size, price, ..order_before };
                 if keeps_priority {
                     let shares = after.executed_shares + u64::from(size);
-                    return self
-                        .order(EventKind::OrderAmend, key, after, |e| e.shares(EventField::Qty, shares));
+                    return self.write_order(EventKind::OrderAmend, key, after, |e| {
+                        e.set_shares(EventField::Qty, shares)
+                    });
                 }
-                self.order(EventKind::OrderCancel, key, before, |e| {
-                    e.shares(EventField::Qty, before.remaining_shares.into())?;
-                    e.text(EventField::Reason, PRIORITY_RESET)
+                self.write_order(EventKind::OrderCancel, key, order_before, |e| {
+                    e.set_shares(EventField::Qty, order_before.remaining_shares.into())?;
+                    e.set_text(EventField::Reason, PRIORITY_RESET)
                 })?;
                 let new_order = IexOrder { executed_shares: 0, ..after };
-                self.order_new(key, new_order, |e| e.text(EventField::Reason, PRIORITY_RESET))
+                self.order_new(key, new_order, |e| e.set_text(EventField::Reason, PRIORITY_RESET))
             }
             IexMessage::OrderDelete(m) => {
                 let key = IexOrderKey { symbol: &m.symbol(), order: m.order() };
                 let removed = channel.orders.remove(key)?;
-                self.order(EventKind::OrderCancel, key, removed, |e| {
-                    e.shares(EventField::Qty, removed.remaining_shares.into())
+                self.write_order(EventKind::OrderCancel, key, removed, |e| {
+                    e.set_shares(EventField::Qty, removed.remaining_shares.into())
                 })
             }
             IexMessage::OrderExecuted(m) => {
                 some_shares(m.size())?;
                 let (symbol, size) = (m.symbol(), m.size());
                 let key = IexOrderKey { symbol: &symbol, order: m.order() };
-                let after = channel.orders.execute(key, size)?;
+                let after = channel.orders.execute_order(key, size)?;
                 let print = PrintFields {
                     symbol: &symbol,
                     flags: m.flags(),
@@ -225,43 +227,45 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
                 };
                 let at_price = IexOrder { price: print.price, ..after };
                 let is_cross = print.flags & SALE_CROSS != 0;
-                self.order(EventKind::Exec, key, at_price, |e| {
+                self.write_order(EventKind::Exec, key, at_price, |e| {
                     e.id(EventField::MatchId, print.trade_id)?;
-                    e.shares(EventField::Qty, size.into())?;
-                    e.text(EventField::Liq, if is_cross { b"X" } else { b"A" })?;
+                    e.set_shares(EventField::Qty, size.into())?;
+                    e.set_text(EventField::Liq, if is_cross { b"X" } else { b"A" })?;
                     e.sale_conditions(print.flags)?;
                     e.keep_number("left", after.remaining_shares.into())
                 })?;
-                if self.config.prints {
+                if self.config.emits_prints {
                     // The resting order was hit by one of the other side.
                     let side: &[u8] = if after.side == b'8' { b"S" } else { b"B" };
-                    self.trade(print, |e| e.text(EventField::Side, side))?;
+                    self.write_trade(print, |e| e.set_text(EventField::Side, side))?;
                 }
                 Ok(())
             }
             IexMessage::ClearBook(m) => {
                 let orders = channel.orders.clear(&m.symbol());
-                self.status(Some(&m.symbol()), "restarted", b"clear_book", |e| {
+                self.write_status(Some(&m.symbol()), "restarted", b"clear_book", |e| {
                     e.keep_number("orders", orders as u64)
                 })
             }
-            other => self.administrative(other),
+            other => self.write_administrative(other),
         }
     }
 
     /// Messages about the market, a security or an auction.
-    fn administrative(&mut self, message: IexMessage<'_>) -> Result<(), MessageRefusal> {
+    fn write_administrative(&mut self, message: IexMessage<'_>) -> Result<(), MessageRefusal> {
         match message {
             IexMessage::SystemEvent(m) => {
                 if let Some(phase) = self.config.system_event.get(&m.event()) {
-                    self.event(EventKind::Session, |e| e.venue()?.text(EventField::Phase, phase.as_bytes()))?;
+                    self.event(EventKind::Session, |e| {
+                        e.venue()?.set_text(EventField::Phase, phase.as_bytes())
+                    })?;
                 }
-                self.status(None, "system", &[m.event()], |_| Ok(()))
+                self.write_status(None, "system", &[m.event()], |_| Ok(()))
             }
             IexMessage::TradingStatus(m) => {
                 if let Some(phase) = self.config.trading_status.get(&m.status()) {
                     self.event(EventKind::Session, |e| {
-                        e.venue()?.symbol(&m.symbol())?.text(EventField::Phase, phase.as_bytes())
+                        e.venue()?.set_symbol(&m.symbol())?.set_text(EventField::Phase, phase.as_bytes())
                     })?;
                 }
                 let state = match m.status() {
@@ -271,23 +275,23 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
                     b'T' => "trading",
                     _ => "other",
                 };
-                self.status(Some(&m.symbol()), state, &m.reason(), |e| {
+                self.write_status(Some(&m.symbol()), state, &m.reason(), |e| {
                     if state == "other" { e.keep_letter("trading_status", m.status()) } else { Ok(()) }
                 })
             }
             IexMessage::RetailLiquidity(m) => {
-                self.status(Some(&m.symbol()), "retail", &[m.indicator()], |_| Ok(()))
+                self.write_status(Some(&m.symbol()), "retail", &[m.indicator()], |_| Ok(()))
             }
             IexMessage::OperationalHalt(m) => {
                 let state = if m.status() == b'N' { "op_trading" } else { "op_halt" };
-                self.status(Some(&m.symbol()), state, b"", |e| match m.status() {
+                self.write_status(Some(&m.symbol()), state, b"", |e| match m.status() {
                     b'N' | b'O' => Ok(()),
                     other => e.keep_letter("operational_status", other),
                 })
             }
             IexMessage::ShortSalePriceTest(m) => {
                 let status = m.status().to_string();
-                self.status(Some(&m.symbol()), "reg_sho", status.as_bytes(), |e| {
+                self.write_status(Some(&m.symbol()), "reg_sho", status.as_bytes(), |e| {
                     e.keep_letter("short_sale_detail", m.detail())
                 })
             }
@@ -297,7 +301,7 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
                     b'C' => "closing_complete",
                     _ => "security_event",
                 };
-                self.status(Some(&m.symbol()), state, &[m.event()], |_| Ok(()))
+                self.write_status(Some(&m.symbol()), state, &[m.event()], |_| Ok(()))
             }
             IexMessage::OfficialPrice(m) => {
                 let source = match m.price_type() {
@@ -310,13 +314,13 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
                     _ => Ok(()),
                 })
             }
-            IexMessage::AuctionInformation(m) => self.auction(m),
-            IexMessage::SecurityDirectory(m) => self.directory(m),
+            IexMessage::AuctionInformation(m) => self.write_auction(m),
+            IexMessage::SecurityDirectory(m) => self.write_directory(m),
             _ => unreachable!("handled above"),
         }
     }
 
-    fn auction(&mut self, m: AuctionInformation<'_>) -> Result<(), MessageRefusal> {
+    fn write_auction(&mut self, m: AuctionInformation<'_>) -> Result<(), MessageRefusal> {
         self.reference_price(&m.symbol(), m.reference_price(), "auction", |e| {
             e.keep_letter("auction_type", m.auction_type())?;
             e.keep_number("paired", m.paired_shares().into())?;
@@ -332,17 +336,17 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
         })
     }
 
-    fn directory(&mut self, m: SecurityDirectory<'_>) -> Result<(), MessageRefusal> {
+    fn write_directory(&mut self, m: SecurityDirectory<'_>) -> Result<(), MessageRefusal> {
         let symbol = m.symbol();
         self.event(EventKind::Ref, |e| {
-            e.symbol(&symbol)?.venue_in(EventField::Mic)?;
-            e.text(EventField::Symbol, symbol_name(&symbol))?;
+            e.set_symbol(&symbol)?.venue_in(EventField::Mic)?;
+            e.set_text(EventField::Symbol, symbol_name(&symbol))?;
             if let Some(currency) = &e.config.currency {
-                e.text(EventField::Ccy, currency.as_bytes())?;
+                e.set_text(EventField::Ccy, currency.as_bytes())?;
             }
-            e.shares(EventField::Lot, m.round_lot_size().into())?;
+            e.set_shares(EventField::Lot, m.round_lot_size().into())?;
             if m.luld_tier() != 0 {
-                e.set(EventField::Tier, EventValue::UInt(m.luld_tier().into()))?;
+                e.set_field(EventField::Tier, EventValue::UInt(m.luld_tier().into()))?;
             }
             if m.adjusted_poc_price() != 0 {
                 e.price_of(EventField::PrevClose, m.adjusted_poc_price())?;
@@ -353,13 +357,13 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
         })
     }
 
-    fn level(&mut self, level: LevelFields<'_>) -> Result<(), MessageRefusal> {
+    fn write_level(&mut self, level: LevelFields<'_>) -> Result<(), MessageRefusal> {
         self.event(EventKind::Level, |e| {
-            e.venue()?.symbol(level.symbol)?;
-            e.text(EventField::Side, level.side)?;
-            e.text(EventField::Action, if level.size == 0 { b"D" } else { b"U" })?;
+            e.venue()?.set_symbol(level.symbol)?;
+            e.set_text(EventField::Side, level.side)?;
+            e.set_text(EventField::Action, if level.size == 0 { b"D" } else { b"U" })?;
             e.price_of(EventField::Px, level.price)?;
-            e.shares(EventField::Qty, level.size.into())?;
+            e.set_shares(EventField::Qty, level.size.into())?;
             // Between the levels of one event the book is one that never was.
             e.keep_flag("event_incomplete", level.flags & LEVEL_EVENT_COMPLETE == 0)
         })
@@ -371,14 +375,14 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
         order: IexOrder,
         more: impl FnOnce(&mut IexEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
-        self.order(EventKind::OrderNew, key, order, |e| {
-            e.shares(EventField::Qty, order.remaining_shares.into())?;
-            e.text(EventField::Type, b"limit")?;
+        self.write_order(EventKind::OrderNew, key, order, |e| {
+            e.set_shares(EventField::Qty, order.remaining_shares.into())?;
+            e.set_text(EventField::Type, b"limit")?;
             more(e)
         })
     }
 
-    fn order(
+    fn write_order(
         &mut self,
         kind: EventKind,
         key: IexOrderKey<'_>,
@@ -386,28 +390,28 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
         more: impl FnOnce(&mut IexEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
         self.event(kind, |e| {
-            e.venue()?.symbol(key.symbol)?.id(EventField::Oid, key.order)?;
-            e.text(EventField::Side, if order.side == b'8' { b"B" } else { b"S" })?;
+            e.venue()?.set_symbol(key.symbol)?.id(EventField::Oid, key.order)?;
+            e.set_text(EventField::Side, if order.side == b'8' { b"B" } else { b"S" })?;
             e.price_of(EventField::Px, order.price)?;
             more(e)
         })
     }
 
-    fn trade(
+    fn write_trade(
         &mut self,
         print: PrintFields<'_>,
         more: impl FnOnce(&mut IexEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
         self.event(EventKind::Trade, |e| {
-            e.venue()?.symbol(print.symbol)?.id(EventField::MatchId, print.trade_id)?;
+            e.venue()?.set_symbol(print.symbol)?.id(EventField::MatchId, print.trade_id)?;
             e.price_of(EventField::Px, print.price)?;
-            e.shares(EventField::Qty, print.size.into())?;
+            e.set_shares(EventField::Qty, print.size.into())?;
             e.sale_conditions(print.flags)?;
             more(e)
         })
     }
 
-    fn status(
+    fn write_status(
         &mut self,
         symbol: Option<&[u8; 8]>,
         state: &str,
@@ -417,11 +421,11 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
         self.event(EventKind::Status, |e| {
             e.venue()?;
             if let Some(symbol) = symbol {
-                e.symbol(symbol)?;
+                e.set_symbol(symbol)?;
             }
-            e.text(EventField::State, state.as_bytes())?;
+            e.set_text(EventField::State, state.as_bytes())?;
             if !reason.trim_ascii_end().is_empty() {
-                e.text(EventField::Reason, reason.trim_ascii_end())?;
+                e.set_text(EventField::Reason, reason.trim_ascii_end())?;
             }
             more(e)
         })
@@ -435,8 +439,8 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
         more: impl FnOnce(&mut IexEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
         self.event(EventKind::RefPx, |e| {
-            e.symbol(symbol)?.price_of(EventField::Px, units)?;
-            e.text(EventField::Source, source.as_bytes())?;
+            e.set_symbol(symbol)?.price_of(EventField::Px, units)?;
+            e.set_text(EventField::Source, source.as_bytes())?;
             more(e)
         })
     }
@@ -446,23 +450,23 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
         kind: EventKind,
         fill: impl FnOnce(&mut IexEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
-        let start = self.block.arena.len();
+        let frame_start = self.block.arena.len();
         let (arena, names) = self.block.builder(self.context.dictionary);
         let mut event = EventBuilder::begin(arena, kind, self.ts);
-        event.source(self.input.source, self.input.offset as u32);
-        event.sequence(self.input.sequence);
+        event.source(self.message_input.source, self.message_input.offset as u32);
+        event.sequence(self.message_input.sequence);
         let instruments = &mut *self.context.instruments;
         let mut draft =
             IexEventDraft { event, names, instruments, config: self.config, field: EventField::Instr };
-        let filled = fill(&mut draft);
+        let fill_result = fill(&mut draft);
         let (field, event) = (draft.field, draft.event);
         let refused = |refusal: Refusal| MessageRefusal {
             code: refusal.code(),
             detail: format!("{}: {refusal}", field.name()),
         };
-        filled.map_err(refused)?;
+        fill_result.map_err(refused)?;
         event.finish(0).map_err(refused)?;
-        (self.count, self.last) = (self.count + 1, start);
+        (self.count, self.last_start) = (self.count + 1, frame_start);
         Ok(())
     }
 }
@@ -480,12 +484,12 @@ struct IexEventDraft<'e, I> {
 type DraftResult<'m, 'e, I> = Result<&'m mut IexEventDraft<'e, I>, Refusal>;
 
 impl<'e, I: InstrumentLookup> IexEventDraft<'e, I> {
-    fn set(&mut self, field: EventField, value: EventValue<'_>) -> Result<(), Refusal> {
+    fn set_field(&mut self, field: EventField, value: EventValue<'_>) -> Result<(), Refusal> {
         self.field = field;
         self.event.set_field(field, value)
     }
 
-    fn text(&mut self, field: EventField, text: &[u8]) -> Result<(), Refusal> {
+    fn set_text(&mut self, field: EventField, text: &[u8]) -> Result<(), Refusal> {
         self.field = field;
         let spec = self.event.schema().get(field).expect("a field of the kind");
         self.event.set_text(spec, text, &mut self.instruments.resolver(&mut self.names))
@@ -498,14 +502,14 @@ impl<'e, I: InstrumentLookup> IexEventDraft<'e, I> {
 
     fn venue_in(&mut self, field: EventField) -> Result<(), Refusal> {
         let venue = self.config.venue.as_bytes();
-        self.text(field, venue)
+        self.set_text(field, venue)
     }
 
-    fn symbol(&mut self, symbol: &[u8; 8]) -> DraftResult<'_, 'e, I> {
-        let suffix = self.config.suffix.as_bytes();
+    fn set_symbol(&mut self, symbol: &[u8; 8]) -> DraftResult<'_, 'e, I> {
+        let suffix = self.config.symbol_suffix.as_bytes();
         match suffix.is_empty() {
-            true => self.text(EventField::Instr, symbol_name(symbol))?,
-            false => self.text(EventField::Instr, &[symbol_name(symbol), suffix].concat())?,
+            true => self.set_text(EventField::Instr, symbol_name(symbol))?,
+            false => self.set_text(EventField::Instr, &[symbol_name(symbol), suffix].concat())?,
         }
         Ok(self)
     }
@@ -514,17 +518,17 @@ impl<'e, I: InstrumentLookup> IexEventDraft<'e, I> {
     fn price_of(&mut self, field: EventField, units: i64) -> Result<(), Refusal> {
         self.field = field;
         let price = units.checked_mul(PRICE_UNIT).ok_or(Refusal::from(NumberFault::DoesNotFit))?;
-        self.set(field, EventValue::Price(Price(price)))
+        self.set_field(field, EventValue::Price(Price(price)))
     }
 
-    fn shares(&mut self, field: EventField, shares: u64) -> Result<(), Refusal> {
+    fn set_shares(&mut self, field: EventField, shares: u64) -> Result<(), Refusal> {
         self.field = field;
         let shares = i64::try_from(shares).map_err(|_| Refusal::from(NumberFault::DoesNotFit))?;
-        self.set(field, EventValue::Decimal(Decimal::from_int(shares)))
+        self.set_field(field, EventValue::Decimal(Decimal::from_int(shares)))
     }
 
     fn id(&mut self, field: EventField, id: u64) -> DraftResult<'_, 'e, I> {
-        self.set(field, EventValue::Id(InlineId::Number(id)))?;
+        self.set_field(field, EventValue::Id(InlineId::Number(id)))?;
         Ok(self)
     }
 
@@ -542,7 +546,7 @@ impl<'e, I: InstrumentLookup> IexEventDraft<'e, I> {
         if letters.is_empty() {
             return Ok(());
         }
-        self.text(EventField::Cond, &letters)?;
+        self.set_text(EventField::Cond, &letters)?;
         // An odd lot and a trade of extended hours are not eligible for the last sale.
         let words = [
             (SALE_CROSS, "auction"),
@@ -552,7 +556,7 @@ impl<'e, I: InstrumentLookup> IexEventDraft<'e, I> {
         ];
         let words: Vec<&str> =
             words.iter().filter(|(bits, _)| flags & bits != 0).map(|(_, word)| *word).collect();
-        self.text(EventField::TradeFlags, words.join("+").as_bytes())
+        self.set_text(EventField::TradeFlags, words.join("+").as_bytes())
     }
 
     fn keep_number(&mut self, name: &str, number: u64) -> Result<(), Refusal> {
@@ -597,13 +601,13 @@ const MODIFY_KEEPS_PRIORITY: u8 = 0x01;
 
 /// Checks that the price of an order fits an event: a refused message must not change the orders.
 fn check_price(message: IexMessage<'_>) -> Result<(), MessageRefusal> {
-    let units = match message {
+    let price_units = match message {
         IexMessage::AddOrder(m) => m.price(),
         IexMessage::OrderModify(m) => m.price(),
         IexMessage::OrderExecuted(m) => m.price(),
         _ => return Ok(()),
     };
-    match units.checked_mul(PRICE_UNIT) {
+    match price_units.checked_mul(PRICE_UNIT) {
         Some(_) => Ok(()),
         None => {
             let refusal = Refusal::from(NumberFault::DoesNotFit);

@@ -131,7 +131,7 @@ impl ByteFormat for IexFormat {
         Ok(Box::new(IexDecoder::new(mapping, &self.text)?))
     }
 
-    fn cut(&self, buf: &[u8]) -> usize {
+    fn cut_offset(&self, buf: &[u8]) -> usize {
         IexFramer.cut(buf)
     }
 
@@ -270,7 +270,7 @@ impl IexDecoder {
         let key = (input.header.protocol, input.header.channel);
         let channel = self.channels.get_mut(&key).expect("of the packet in hand");
         let state = events::FeedState { config: &self.config, channel };
-        let written = events::write(state, block, message, &input, context);
+        let written = events::write_events(state, block, message, &input, context);
         let missed = context.instruments.take_missed();
         match written {
             Ok((ts, count)) => {
@@ -298,7 +298,7 @@ impl IexDecoder {
         if self.reference.is_some() {
             return AffectedBooks::Feed;
         }
-        let name = [symbol_name(symbol), self.config.suffix.as_bytes()].concat();
+        let name = [symbol_name(symbol), self.config.symbol_suffix.as_bytes()].concat();
         AffectedBooks::from_names(Some(&name), Some(self.config.venue.as_bytes()))
     }
 }

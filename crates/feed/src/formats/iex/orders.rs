@@ -47,7 +47,7 @@ impl Default for IexOrderTable {
 
 impl IexOrderTable {
     /// Adds an order. Fails if the table is full or has the order already.
-    pub fn add(&mut self, key: IexOrderKey<'_>, order: IexOrder) -> Result<(), MessageRefusal> {
+    pub fn add_order(&mut self, key: IexOrderKey<'_>, order: IexOrder) -> Result<(), MessageRefusal> {
         if self.count >= self.orders_max {
             let detail = format!("no room for order {} beside {} others", key.order, self.count);
             return Err(MessageRefusal { code: "orders_full", detail });
@@ -63,20 +63,20 @@ impl IexOrderTable {
     }
 
     /// Changes an order and returns its state before the change. Fails if the order is unknown.
-    pub fn modify(
+    pub fn modify_order(
         &mut self,
         key: IexOrderKey<'_>,
         change: impl FnOnce(&mut IexOrder),
     ) -> Result<IexOrder, MessageRefusal> {
-        let order = self.find(key)?;
-        let before = *order;
+        let order = self.find_order(key)?;
+        let order_before = *order;
         change(order);
-        Ok(before)
+        Ok(order_before)
     }
 
     /// Shares of an order are executed; returns the order as it is now, also when nothing is left.
-    pub fn execute(&mut self, key: IexOrderKey<'_>, shares: u32) -> Result<IexOrder, MessageRefusal> {
-        let order = self.find(key)?;
+    pub fn execute_order(&mut self, key: IexOrderKey<'_>, shares: u32) -> Result<IexOrder, MessageRefusal> {
+        let order = self.find_order(key)?;
         if shares > order.remaining_shares {
             let detail =
                 format!("{shares} shares of order {}, which has {}", key.order, order.remaining_shares);
@@ -93,8 +93,8 @@ impl IexOrderTable {
 
     /// Removes an order and returns it. Fails if the order is unknown.
     pub fn remove(&mut self, key: IexOrderKey<'_>) -> Result<IexOrder, MessageRefusal> {
-        let orders = self.by_symbol.get_mut(key.symbol).ok_or_else(|| unknown(key))?;
-        let order = orders.remove(&key.order).ok_or_else(|| unknown(key))?;
+        let orders = self.by_symbol.get_mut(key.symbol).ok_or_else(|| unknown_order(key))?;
+        let order = orders.remove(&key.order).ok_or_else(|| unknown_order(key))?;
         self.count -= 1;
         if orders.is_empty() {
             self.by_symbol.remove(key.symbol);
@@ -109,14 +109,14 @@ impl IexOrderTable {
         orders
     }
 
-    fn find(&mut self, key: IexOrderKey<'_>) -> Result<&mut IexOrder, MessageRefusal> {
+    fn find_order(&mut self, key: IexOrderKey<'_>) -> Result<&mut IexOrder, MessageRefusal> {
         let orders = self.by_symbol.get_mut(key.symbol);
-        orders.and_then(|orders| orders.get_mut(&key.order)).ok_or_else(|| unknown(key))
+        orders.and_then(|orders| orders.get_mut(&key.order)).ok_or_else(|| unknown_order(key))
     }
 }
 
 #[cold]
-fn unknown(key: IexOrderKey<'_>) -> MessageRefusal {
+fn unknown_order(key: IexOrderKey<'_>) -> MessageRefusal {
     let symbol = symbol_name(key.symbol).escape_ascii();
     let detail = format!("no order {} of {symbol} lives", key.order);
     MessageRefusal { code: "unknown_order", detail }
@@ -136,9 +136,9 @@ mod tests {
         for n in 0..3_000_u64 {
             let symbol = n.to_le_bytes();
             let key = |order| IexOrderKey { symbol: &symbol, order };
-            orders.add(key(1), ORDER).unwrap();
-            orders.add(key(2), ORDER).unwrap();
-            assert_eq!(orders.execute(key(1), 5).unwrap().remaining_shares, 0);
+            orders.add_order(key(1), ORDER).unwrap();
+            orders.add_order(key(2), ORDER).unwrap();
+            assert_eq!(orders.execute_order(key(1), 5).unwrap().remaining_shares, 0);
             assert_eq!(orders.by_symbol.len(), 1);
             match n % 2 {
                 0 => assert_eq!(orders.remove(key(2)).unwrap(), ORDER),
@@ -154,12 +154,12 @@ mod tests {
         let mut orders = IexOrderTable { orders_max: 2, ..IexOrderTable::default() };
         let symbols = [*b"A       ", *b"B       ", *b"C       "];
         let keys = symbols.each_ref().map(|symbol| IexOrderKey { symbol, order: 7 });
-        orders.add(keys[0], ORDER).unwrap();
-        orders.add(keys[1], ORDER).unwrap();
-        let refusal = orders.add(keys[2], ORDER).unwrap_err();
+        orders.add_order(keys[0], ORDER).unwrap();
+        orders.add_order(keys[1], ORDER).unwrap();
+        let refusal = orders.add_order(keys[2], ORDER).unwrap_err();
         assert_eq!((refusal.code, &*refusal.detail), ("orders_full", "no room for order 7 beside 2 others"));
         assert_eq!(orders.by_symbol.len(), 2);
         orders.remove(keys[0]).unwrap();
-        orders.add(keys[2], ORDER).unwrap();
+        orders.add_order(keys[2], ORDER).unwrap();
     }
 }

@@ -23,7 +23,7 @@ impl ElementTree {
         };
         let full_path: Vec<_> =
             steps.iter().cloned().chain(element_path.split('/').map(plain_step)).collect();
-        self.element(DOCUMENT, &full_path, &selector, None)
+        self.request_element(DOCUMENT, &full_path, &selector, None)
     }
 
     fn amounts_of(
@@ -39,21 +39,21 @@ impl ElementTree {
     }
 
     fn node_of(&mut self, steps: &[IsoPathStep]) -> u32 {
-        let node = steps.iter().fold(DOCUMENT, |node, step| self.add(node, &step.names[0]));
-        self.nodes[node as usize].repeats = true;
+        let node = steps.iter().fold(DOCUMENT, |node, step| self.add_child(node, &step.names[0]));
+        self.nodes[node as usize].may_repeat = true;
         node
     }
 
     fn add_total(&mut self, plan: TotalPlan, states: u32, transaction: u32) -> usize {
-        let number = self.totals.len();
-        self.totals.push(plan);
+        let number = self.total_plans.len();
+        self.total_plans.push(plan);
         self.nodes[states as usize].totals.get_or_insert_default().states.push(number);
         self.nodes[transaction as usize].totals.get_or_insert_default().transaction_of.push(number);
         number
     }
 
     /// Finds or adds the booking at `steps`, with its stated totals and its number in the element around it.
-    pub(super) fn booking(&mut self, steps: &[IsoPathStep]) -> Result<usize, String> {
+    pub(super) fn add_booking(&mut self, steps: &[IsoPathStep]) -> Result<usize, String> {
         let node = self.node_of(steps);
         if let Some(booking) = self.bookings.get(&node) {
             return Ok(*booking);
@@ -65,18 +65,18 @@ impl ElementTree {
         let booking = TotalPlan {
             amount: self.inside_of(steps, "Amt")?,
             currency: self.inside_of(steps, "Amt@Ccy")?,
-            mark: self.inside_of(steps, "CdtDbtInd")?,
+            mark_register: self.inside_of(steps, "CdtDbtInd")?,
             amount_name: "Ntry/Amt",
             amounts: self.amounts_of(&transaction, &COMPARED_AMOUNTS)?,
             transaction_mark: self.inside_of(&transaction, "CdtDbtInd")?,
-            number: self.register()?,
+            number_register: self.new_register()?,
             is_booking: true,
             ..TotalPlan::default()
         };
         let batch = TotalPlan {
             amount: self.inside_of(&details, "Btch/TtlAmt")?,
             currency: self.inside_of(&details, "Btch/TtlAmt@Ccy")?,
-            mark: self.inside_of(&details, "Btch/CdtDbtInd")?,
+            mark_register: self.inside_of(&details, "Btch/CdtDbtInd")?,
             count: self.inside_of(&details, "Btch/NbOfTxs")?,
             amount_name: "Btch/TtlAmt",
             count_name: "Btch/NbOfTxs",
@@ -84,7 +84,7 @@ impl ElementTree {
             transaction_mark: booking.transaction_mark,
             ..TotalPlan::default()
         };
-        let number = TotalPlan { numbers: booking.number, ..TotalPlan::default() };
+        let number = TotalPlan { numbers: booking.number_register, ..TotalPlan::default() };
         let booking = self.add_total(booking, node, transaction_node);
         self.add_total(TotalPlan { booking: Some(booking), ..batch }, details_node, transaction_node);
         self.add_total(number, parent_node, node);
@@ -94,10 +94,10 @@ impl ElementTree {
 
     /// Returns the booking of a group's entries: they are bookings, or transactions of one.
     pub(super) fn booking_around(&mut self, steps: &[IsoPathStep]) -> Result<usize, String> {
-        let names: Vec<&str> = steps.iter().map(|step| step.names[0].as_str()).collect();
-        match names[..] {
-            [.., _, "Ntry"] => self.booking(steps),
-            [.., _, "Ntry", DETAILS, TRANSACTION] => self.booking(&steps[..steps.len() - 2]),
+        let element_names: Vec<&str> = steps.iter().map(|step| step.names[0].as_str()).collect();
+        match element_names[..] {
+            [.., _, "Ntry"] => self.add_booking(steps),
+            [.., _, "Ntry", DETAILS, TRANSACTION] => self.add_booking(&steps[..steps.len() - 2]),
             _ => Err("@booking: only of Ntry and of Ntry/NtryDtls/TxDtls".to_owned()),
         }
     }
@@ -111,56 +111,65 @@ impl ElementTree {
             return Err("@amount and @currency: only of Ntry/NtryDtls/TxDtls".to_owned());
         }
         let booking = self.booking_around(steps)?;
-        if let Some(registers) = self.totals[booking].own_amount {
+        if let Some(registers) = self.total_plans[booking].own_amount {
             return Ok(registers);
         }
         let node = self.node_of(steps) as usize;
-        let own_registers = (self.register()?, self.register()?);
+        let own_registers = (self.new_register()?, self.new_register()?);
         for (amount, currency) in self.amounts_of(steps, &OWN_AMOUNTS)? {
             for (from, to) in [(amount, own_registers.0), (currency, own_registers.1)] {
-                self.nodes[node].actions.push(RegisterCopyRule { only: None, from, sign: None, to });
+                self.nodes[node].actions.push(RegisterCopyRule {
+                    only: None,
+                    from_register: from,
+                    sign: None,
+                    to,
+                });
             }
         }
-        self.nodes[node].owns.extend([own_registers.0, own_registers.1]);
-        self.totals[booking].own_amount = Some(own_registers);
+        self.nodes[node].action_registers.extend([own_registers.0, own_registers.1]);
+        self.total_plans[booking].own_amount = Some(own_registers);
         Ok(own_registers)
     }
 
     /// Compares the sums around a group's entries with the sums that the message states.
     pub(super) fn compare_sums(&mut self, steps: &[IsoPathStep]) -> Result<(), String> {
-        let last = steps.last().map_or("", |step| step.names[0].as_str());
-        if matches!(last, "CdtTrfTxInf" | "DrctDbtTxInf") {
-            return self.instruction(steps);
+        let element_name = steps.last().map_or("", |step| step.names[0].as_str());
+        if matches!(element_name, "CdtTrfTxInf" | "DrctDbtTxInf") {
+            return self.add_instruction(steps);
         }
         let booking = self.booking_around(steps).map_err(|_| {
             "@sum_differs and @sum_unchecked: only of Ntry, of Ntry/NtryDtls/TxDtls and of transactions of a PmtInf"
                 .to_owned()
         })?;
-        if self.totals[booking].adds {
+        if self.total_plans[booking].adds {
             return Ok(());
         }
         let is_part = |n: usize, total: &TotalPlan| n == booking || total.booking == Some(booking);
-        self.totals.iter_mut().enumerate().filter(|(n, t)| is_part(*n, t)).for_each(|(_, t)| t.adds = true);
-        let levels_up = if last == TRANSACTION { 2 } else { 0 };
+        self.total_plans
+            .iter_mut()
+            .enumerate()
+            .filter(|(n, t)| is_part(*n, t))
+            .for_each(|(_, t)| t.adds = true);
+        let levels_up = if element_name == TRANSACTION { 2 } else { 0 };
         let steps = &steps[..steps.len() - levels_up];
         let transaction = [steps, &[plain_step(DETAILS), plain_step(TRANSACTION)]].concat();
         for (steps, is_own) in [(steps, true), (&transaction, false)] {
-            self.charges(steps, booking, is_own)?;
+            self.add_charges(steps, booking, is_own)?;
         }
         Ok(())
     }
 
     /// Adds up charges: `Chrgs/Amt` up to version 03, then each `Chrgs/Rcrd/Amt`, or else the total that is stated.
-    fn charges(&mut self, steps: &[IsoPathStep], total: usize, is_own: bool) -> Result<(), String> {
-        let all = [steps, &[plain_step("Chrgs")]].concat();
-        let record = [&all[..], &[plain_step("Rcrd")]].concat();
-        let (node, record_node) = (self.node_of(&all), self.node_of(&record));
+    fn add_charges(&mut self, steps: &[IsoPathStep], total: usize, is_own: bool) -> Result<(), String> {
+        let charge_steps = [steps, &[plain_step("Chrgs")]].concat();
+        let record = [&charge_steps[..], &[plain_step("Rcrd")]].concat();
+        let (node, record_node) = (self.node_of(&charge_steps), self.node_of(&record));
         let of_record = self.amounts_of(&record, &["Amt"])?[0];
-        let of_all = self.amounts_of(&all, &["Amt", "TtlChrgsAndTaxAmt"])?;
+        let of_all = self.amounts_of(&charge_steps, &["Amt", "TtlChrgsAndTaxAmt"])?;
         for ((amount, currency), charge_node, unless) in
             [(of_record, record_node, 0), (of_all[0], node, 0), (of_all[1], node, of_record.0)]
         {
-            let plan = ChargePlan { total, is_own, amount, currency, unless };
+            let plan = ChargePlan { total_index: total, is_own, amount, currency, unless };
             self.nodes[charge_node as usize].totals.get_or_insert_default().charges.push(plan);
         }
         Ok(())
@@ -168,7 +177,7 @@ impl ElementTree {
 
     /// Adds the totals of a customer's instruction: each `PmtInf` and the message state the number of their
     /// transactions and their sum.
-    fn instruction(&mut self, steps: &[IsoPathStep]) -> Result<(), String> {
+    fn add_instruction(&mut self, steps: &[IsoPathStep]) -> Result<(), String> {
         let transaction = self.node_of(steps);
         if self.bookings.contains_key(&transaction) {
             return Ok(());

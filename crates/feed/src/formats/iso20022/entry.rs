@@ -49,7 +49,11 @@ const MARK: usize = 4;
 ///
 /// # Errors
 /// Fails if amount or direction is missing, or one of them or a day is not of its form.
-pub(super) fn line(values: &[Option<IsoFieldValue>], buf: &[u8], out: &mut Vec<u8>) -> Result<(), LineFault> {
+pub(super) fn append_line(
+    values: &[Option<IsoFieldValue>],
+    buf: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), LineFault> {
     debug_assert_eq!(values.len(), LINE.len());
     let mut texts: Vec<Option<Vec<u8>>> =
         values.iter().map(|value| value.as_ref().map(|value| value.text(buf))).collect();

@@ -11,21 +11,21 @@ use unitape_codec::iso20022::{ElementValueSpan, ElementVisitor, MessageRoot, Spa
 /// The registers of the current message, and its entries.
 #[derive(Debug)]
 pub(super) struct ElementRegisters {
-    pub(super) tree: ElementTree,
+    pub(super) element_tree: ElementTree,
     pub(super) registers: Vec<Option<IsoFieldValue>>,
     /// Entries of groups in the order in which they were known: group, and where in `values` theirs begin.
     pub(super) entries: Vec<(u16, u32)>,
-    pub(super) values: Vec<Option<IsoFieldValue>>,
+    pub(super) register_values: Vec<Option<IsoFieldValue>>,
     /// Sums of transactions.
-    pub(super) totals: MessageTotals,
+    pub(super) message_totals: MessageTotals,
     /// Entries at the place where the message was parted last.
     pub(super) entries_parted: usize,
     /// In which element each node was seen last.
     parent_serials: Vec<u32>,
     serial: u32,
     /// Entries that have begun and are not noted yet, outermost first.
-    open: Vec<u16>,
-    live: usize,
+    open_entries: Vec<u16>,
+    live_registers: usize,
     scratch: Vec<u8>,
     /// Elements in the document.
     messages: u32,
@@ -57,14 +57,14 @@ impl ElementRegisters {
         Self {
             registers: vec![None; tree.registers],
             parent_serials: vec![0; tree.nodes.len()],
-            totals: MessageTotals::new(tree.totals.len()),
-            tree,
+            message_totals: MessageTotals::new(tree.total_plans.len()),
+            element_tree: tree,
             entries: Vec::new(),
-            values: Vec::new(),
+            register_values: Vec::new(),
             entries_parted: 0,
             serial: 0,
-            open: Vec::new(),
-            live: 0,
+            open_entries: Vec::new(),
+            live_registers: 0,
             scratch: Vec::new(),
             messages: 0,
             repeated: None,
@@ -73,20 +73,20 @@ impl ElementRegisters {
 
     /// Notes that an element is present, if the mapping asks for it. The value is the element's name.
     fn note_presence(&mut self, node: u32, bytes: usize, offset: usize) {
-        let attributes = &self.tree.nodes[node as usize].attributes;
+        let attributes = &self.element_tree.nodes[node as usize].attributes;
         if let Some((_, to)) = attributes.iter().find(|(n, ..)| **n == *PRESENT) {
             let value = ElementValueSpan {
                 start: offset as u32 + 1,
                 end: (offset + 1 + bytes) as u32,
                 ..ElementValueSpan::default()
             };
-            Self::set(&mut self.registers, *to, value);
+            Self::set_value(&mut self.registers, *to, value);
         }
     }
 
     #[cold]
     fn note_repetition(&mut self, name: &'static str, offset: usize) {
-        if offset >= self.live && (self.repeated.is_none() || name == MESSAGE) {
+        if offset >= self.live_registers && (self.repeated.is_none() || name == MESSAGE) {
             self.repeated = Some(RepeatedElementFault { name });
         }
     }
@@ -95,34 +95,34 @@ impl ElementRegisters {
     /// noted where it ends, for the words about it come after its transactions.
     fn note_open(&mut self, from: usize, offset: usize, ends: bool) {
         let mut open_count = from;
-        for n in from..self.open.len() {
-            let group = self.open[n];
-            if !ends && self.tree.groups[usize::from(group)].line.is_some() {
-                self.open[open_count] = group;
+        for n in from..self.open_entries.len() {
+            let group = self.open_entries[n];
+            if !ends && self.element_tree.group_plans[usize::from(group)].line.is_some() {
+                self.open_entries[open_count] = group;
                 open_count += 1;
-            } else if offset >= self.live {
+            } else if offset >= self.live_registers {
                 // Entries that an earlier part reported are not reported again.
-                self.note(group);
+                self.note_entries(group);
             }
         }
-        self.open.truncate(open_count);
+        self.open_entries.truncate(open_count);
     }
 
     /// Begins an element that may occur several times.
     #[inline(never)]
     fn begin_repeating(&mut self, node: u32, offset: usize) {
-        let this = &self.tree.nodes[node as usize];
-        if !this.groups.is_empty() {
+        let this = &self.element_tree.nodes[node as usize];
+        if !this.group_indices.is_empty() {
             // Values that an entry holds before its first nested entry are all that is known of it there.
-            if !self.open.is_empty() {
+            if !self.open_entries.is_empty() {
                 self.note_open(0, offset, false);
             }
-            self.open.extend_from_slice(&self.tree.nodes[node as usize].groups);
+            self.open_entries.extend_from_slice(&self.element_tree.nodes[node as usize].group_indices);
         }
-        for register in &self.tree.nodes[node as usize].clears {
+        for register in &self.element_tree.nodes[node as usize].clears {
             self.registers[usize::from(*register)] = None;
         }
-        if self.tree.nodes[node as usize].totals.is_some() {
+        if self.element_tree.nodes[node as usize].totals.is_some() {
             self.open_totals(node, offset);
         }
     }
@@ -130,15 +130,15 @@ impl ElementRegisters {
     /// Ends an element that may occur several times. Returns whether the message may be split after it.
     #[inline(never)]
     fn end_repeating(&mut self, node: u32, buf: &[u8], span: Span) -> bool {
-        let this = &self.tree.nodes[node as usize];
-        let (parts, totals) = (this.parts, this.totals.is_some());
+        let this = &self.element_tree.nodes[node as usize];
+        let (parts, totals) = (this.may_part_after, this.totals.is_some());
         if totals {
-            self.totals_end(node, buf, span.end > self.live);
+            self.totals_end(node, buf, span.end > self.live_registers);
         }
-        let this = &self.tree.nodes[node as usize];
-        if !this.groups.is_empty() && !self.open.is_empty() {
+        let this = &self.element_tree.nodes[node as usize];
+        if !this.group_indices.is_empty() && !self.open_entries.is_empty() {
             // Those around it that have not ended come before its own.
-            let outer_group = self.open.iter().rposition(|group| !this.groups.contains(group));
+            let outer_group = self.open_entries.iter().rposition(|group| !this.group_indices.contains(group));
             self.note_open(outer_group.map_or(0, |n| n + 1), span.end - 1, true);
         }
         if totals {
@@ -146,21 +146,21 @@ impl ElementRegisters {
         }
         if parts {
             self.entries_parted = self.entries.len();
-            self.totals.part();
+            self.message_totals.mark_part();
         }
         parts
     }
 
-    fn note(&mut self, group: u16) {
-        let plan = &self.tree.groups[usize::from(group)];
-        self.entries.push((group, self.values.len() as u32));
+    fn note_entries(&mut self, group: u16) {
+        let plan = &self.element_tree.group_plans[usize::from(group)];
+        self.entries.push((group, self.register_values.len() as u32));
         let registers = &self.registers;
-        self.values.extend(plan.members.iter().map(|(_, r)| registers[usize::from(*r)]));
+        self.register_values.extend(plan.members.iter().map(|(_, r)| registers[usize::from(*r)]));
         if let Some((_, line)) = &plan.line {
-            let start = self.values.len();
-            self.values.extend(line.iter().map(|r| registers[usize::from(*r)]));
-            let line = &mut self.values[start..];
-            let (transactions, is_sum) = self.totals.transactions(plan.booking);
+            let values_start = self.register_values.len();
+            self.register_values.extend(line.iter().map(|r| registers[usize::from(*r)]));
+            let line = &mut self.register_values[values_start..];
+            let (transactions, is_sum) = self.message_totals.transactions(plan.booking);
             if transactions > 1 {
                 LINE_OF_ONE.iter().for_each(|n| line[*n] = None);
                 if is_sum || line[LINE_COUNT].is_none() {
@@ -173,59 +173,75 @@ impl ElementRegisters {
     /// Elements that state sums, and their transactions, begin.
     #[inline(never)]
     fn open_totals(&mut self, node: u32, offset: usize) {
-        let Some(of_node) = &self.tree.nodes[node as usize].totals else { return };
-        let is_new = offset >= self.live;
+        let Some(of_node) = &self.element_tree.nodes[node as usize].totals else { return };
+        let is_new = offset >= self.live_registers;
         for plan in &of_node.transaction_of {
-            let to = self.tree.totals[*plan].numbers;
-            if to != 0 {
-                let number = self.totals.count(*plan, is_new);
-                self.registers[usize::from(to)] = number.map(|n| IsoFieldValue::from_count(n.into()));
+            let total_numbers = self.element_tree.total_plans[*plan].numbers;
+            if total_numbers != 0 {
+                let number = self.message_totals.count(*plan, is_new);
+                self.registers[usize::from(total_numbers)] =
+                    number.map(|n| IsoFieldValue::from_count(n.into()));
             }
         }
         for plan in &of_node.states {
-            self.totals.open(*plan, self.entries.len(), is_new);
+            self.message_totals.open(*plan, self.entries.len(), is_new);
         }
     }
 
     /// Ends an element that is a transaction, or charges.
     #[inline(never)]
     fn totals_end(&mut self, node: u32, buf: &[u8], is_new: bool) {
-        let Some(of_node) = self.tree.nodes[node as usize].totals.as_deref().filter(|_| is_new) else {
+        let Some(of_node) = self.element_tree.nodes[node as usize].totals.as_deref().filter(|_| is_new)
+        else {
             return;
         };
-        let (plans, input) = (&self.tree.totals, TotalInput { registers: &self.registers, buf });
+        let (plans, input) = (&self.element_tree.total_plans, TotalInput { registers: &self.registers, buf });
         for plan in of_node.transaction_of.iter().filter(|plan| plans[**plan].numbers == 0) {
-            self.totals.count(*plan, true);
-            self.totals.add(*plan, plans, &input);
+            self.message_totals.count(*plan, true);
+            self.message_totals.add_transaction(*plan, plans, &input);
         }
-        of_node.charges.iter().for_each(|plan| self.totals.charge(plan, plans, &input));
+        of_node.charges.iter().for_each(|plan| self.message_totals.add_charge(plan, plans, &input));
     }
 
     /// Ends an element that states totals.
     #[inline(never)]
     fn totals_stated(&mut self, node: u32, buf: &[u8]) {
-        let Self { tree, totals, registers, entries, values, .. } = self;
+        let Self {
+            element_tree: tree,
+            message_totals: totals,
+            registers,
+            entries,
+            register_values: values,
+            ..
+        } = self;
         let Some(of_node) = &tree.nodes[node as usize].totals else { return };
         for plan in of_node.states.iter().copied() {
-            if tree.totals[plan].is_booking {
+            if tree.total_plans[plan].is_booking {
                 let is_sole = totals.transactions(plan).0 == 1 && totals.listed(plan) == Some(1);
                 resolve_amounts(tree, plan, is_sole, totals, registers, entries, values);
             }
-            totals.close(plan, &tree.totals, &TotalInput { registers, buf }, entries.len());
+            totals.close(plan, &tree.total_plans, &TotalInput { registers, buf }, entries.len());
         }
     }
 
     /// Resolves the open bookings of a message that continues in another part: they have several transactions.
     pub(super) fn settle_parted(&mut self) {
-        let Self { tree, totals, registers, entries, values, .. } = self;
-        for (plan, _) in tree.totals.iter().enumerate().filter(|(_, plan)| plan.own_amount.is_some()) {
+        let Self {
+            element_tree: tree,
+            message_totals: totals,
+            registers,
+            entries,
+            register_values: values,
+            ..
+        } = self;
+        for (plan, _) in tree.total_plans.iter().enumerate().filter(|(_, plan)| plan.own_amount.is_some()) {
             resolve_amounts(tree, plan, false, totals, registers, entries, values);
         }
     }
 
     /// Sets a value in the first free one of its two registers; ignores an empty value.
     #[inline(always)]
-    fn set(registers: &mut [Option<IsoFieldValue>], to: ValueRegisters, value: ElementValueSpan) {
+    fn set_value(registers: &mut [Option<IsoFieldValue>], to: ValueRegisters, value: ElementValueSpan) {
         if value.is_empty() {
             return;
         }
@@ -250,26 +266,26 @@ fn resolve_amounts(
     entries: &[(u16, u32)],
     values: &mut [Option<IsoFieldValue>],
 ) {
-    let booking = &tree.totals[plan];
+    let booking = &tree.total_plans[plan];
     let Some((amount, currency)) = booking.own_amount else { return };
     for (entry, (group, start)) in entries.iter().enumerate().skip(totals.first_entry(plan)) {
-        let members = &tree.groups[usize::from(*group)].members;
+        let members = &tree.group_plans[usize::from(*group)].members;
         let value_index =
             |register| Some(*start as usize + members.iter().position(|(_, r)| *r == register)?);
-        let Some(to) = value_index(amount).filter(|to| values[*to].is_none()) else { continue };
+        let Some(amount_index) = value_index(amount).filter(|to| values[*to].is_none()) else { continue };
         if !is_sole {
             totals.note_missing_amount(entry);
             continue;
         }
-        values[to] = registers[usize::from(booking.amount)];
-        if let Some(to) = value_index(currency) {
-            values[to] = registers[usize::from(booking.currency)];
+        values[amount_index] = registers[usize::from(booking.amount)];
+        if let Some(currency_index) = value_index(currency) {
+            values[currency_index] = registers[usize::from(booking.currency)];
         }
     }
 }
 
 /// Passes a value on.
-fn act(
+fn copy_register(
     action: &RegisterCopyRule,
     registers: &mut [Option<IsoFieldValue>],
     buf: &[u8],
@@ -287,7 +303,7 @@ fn act(
         (_, true) => IsoFieldKind::Signed(false),
         _ => IsoFieldKind::WithoutSign,
     });
-    if let Some(field_value) = registers[usize::from(action.from)]
+    if let Some(field_value) = registers[usize::from(action.from_register)]
         && registers[usize::from(action.to)].is_none()
     {
         let kind = sign.unwrap_or(field_value.kind);
@@ -299,14 +315,14 @@ impl ElementVisitor for ElementRegisters {
     type Mark = NodeOccurrence;
 
     fn begin(&mut self, live: usize) {
-        self.registers[..self.tree.slots].fill(None);
-        self.tree.clears.iter().for_each(|register| self.registers[usize::from(*register)] = None);
+        self.registers[..self.element_tree.message_slot_count].fill(None);
+        self.element_tree.clears.iter().for_each(|register| self.registers[usize::from(*register)] = None);
         self.entries.clear();
-        self.values.clear();
-        self.open.clear();
+        self.register_values.clear();
+        self.open_entries.clear();
         self.entries_parted = 0;
-        self.live = live;
-        self.totals.begin();
+        self.live_registers = live;
+        self.message_totals.begin();
         (self.messages, self.repeated) = (0, None);
         if self.serial > u32::MAX / 2 {
             self.serial = 0;
@@ -333,13 +349,13 @@ impl ElementVisitor for ElementRegisters {
                 self.note_repetition(MESSAGE, offset);
             }
         }
-        let node = self.tree.child(parent.node, name);
+        let node = self.element_tree.find_child(parent.node, name);
         if node == 0 {
             return NodeOccurrence::default();
         }
-        let this = &self.tree.nodes[node as usize];
+        let this = &self.element_tree.nodes[node as usize];
         let parent_serial = &mut self.parent_serials[node as usize];
-        if this.repeats {
+        if this.may_repeat {
             self.begin_repeating(node, offset);
         } else if *parent_serial == parent.serial {
             // A second one of what is there once as far as the mapping knows: its parts are not those of the first.
@@ -351,7 +367,7 @@ impl ElementVisitor for ElementRegisters {
             *parent_serial = parent.serial;
         }
         self.serial = self.serial.wrapping_add(1);
-        if !self.tree.nodes[node as usize].attributes.is_empty() {
+        if !self.element_tree.nodes[node as usize].attributes.is_empty() {
             self.note_presence(node, name.len(), offset);
         }
         NodeOccurrence { node, serial: self.serial }
@@ -368,9 +384,9 @@ impl ElementVisitor for ElementRegisters {
         if mark.node == 0 {
             return;
         }
-        let attributes = &self.tree.nodes[mark.node as usize].attributes;
+        let attributes = &self.element_tree.nodes[mark.node as usize].attributes;
         if let Some((_, to)) = attributes.iter().find(|(n, ..)| **n == *name) {
-            Self::set(&mut self.registers, *to, value);
+            Self::set_value(&mut self.registers, *to, value);
         }
     }
 
@@ -385,15 +401,15 @@ impl ElementVisitor for ElementRegisters {
         if mark.node == 0 {
             return false;
         }
-        let node = &self.tree.nodes[mark.node as usize];
+        let node = &self.element_tree.nodes[mark.node as usize];
         if let Some(text) = text
             && node.text.first | node.text.current != 0
         {
-            Self::set(&mut self.registers, node.text, text);
+            Self::set_value(&mut self.registers, node.text, text);
         }
         for action in &node.actions {
-            act(action, &mut self.registers, buf, &mut self.scratch);
+            copy_register(action, &mut self.registers, buf, &mut self.scratch);
         }
-        node.repeats && self.end_repeating(mark.node, buf, span)
+        node.may_repeat && self.end_repeating(mark.node, buf, span)
     }
 }

@@ -117,7 +117,7 @@ impl ByteFormat for IsoFormat {
         Ok(Box::new(IsoFeedDecoder::new(mapping)?))
     }
 
-    fn cut(&self, buf: &[u8]) -> usize {
+    fn cut_offset(&self, buf: &[u8]) -> usize {
         Iso20022Decoder::<()>::default().cut(buf)
     }
 }
@@ -131,7 +131,7 @@ impl IsoFeedDecoder {
         let (plan, places) = compile(mapping, &IsoPathSyntax)?;
         let mapping_error = |reason| Error::Mapping { origin: mapping.origin.clone(), reason };
         let mut tree = tree::ElementTree::new(&places, plan.slot_count).map_err(mapping_error)?;
-        tree.part(&parting(&plan, places.groups.len()), plan.slot_count);
+        tree.part(&parting_groups(&plan, places.groups.len()), plan.slot_count);
         Ok(Self {
             decoder: Iso20022Decoder::default().with_fallback(plan.fallback),
             element_registers: ElementRegisters::new(tree),
@@ -144,9 +144,9 @@ impl IsoFeedDecoder {
 
     /// Retries a quarantined message, or a part of one, with its context as the block's head.
     #[cold]
-    fn retry(&mut self, block: &mut Block, bytes: &[u8], source: u32, dictionary: &Dictionary) {
+    fn retry_message(&mut self, block: &mut Block, bytes: &[u8], source: u32, dictionary: &Dictionary) {
         block.decoded = bytes.len();
-        self.element_registers.totals.carried.clear();
+        self.element_registers.message_totals.carried_totals.clear();
         // The surrounding elements are still open at its end; the decoder sees the next message begin there.
         let followed = [bytes, b"<AppHdr/>"].concat();
         for bytes in [bytes, &followed] {
@@ -157,8 +157,8 @@ impl IsoFeedDecoder {
                     return;
                 }
                 NextIsoMessage::Bad { span, fault } if bytes.len() > block.decoded => {
-                    let end = span.end.min(block.decoded);
-                    self.bad(block, bytes, Span { end, ..span }, fault, source);
+                    let message_end = span.end.min(block.decoded);
+                    self.quarantine_message(block, bytes, Span { end: message_end, ..span }, fault, source);
                 }
                 _ => {}
             }
@@ -176,8 +176,8 @@ impl IsoFeedDecoder {
     ) {
         if let Some(repeat) = self.element_registers.repeated {
             let kind = message.kind.name.slice(self.decoder.text(message, bytes));
-            if let Some(fault) = Self::repeat(repeat, kind) {
-                return self.bad(block, bytes, message.span, fault, source);
+            if let Some(fault) = Self::repeat_fault(repeat, kind) {
+                return self.quarantine_message(block, bytes, message.span, fault, source);
             }
         }
         self.element_registers.set_message_slots(message);
@@ -189,12 +189,12 @@ impl IsoFeedDecoder {
             element_registers: &self.element_registers,
         };
         let origin = MessageOrigin { source, offset: block.base + message.span.start as u64 };
-        let differs = self.element_registers.totals.differs();
-        if message.part && self.element_registers.entries.is_empty() {
+        let totals_differ = self.element_registers.message_totals.differs();
+        if message.is_part && self.element_registers.entries.is_empty() {
             // The rest of a message in parts, after its last entry.
-            if differs || self.is_retry && self.element_registers.totals.has_begun() {
-                let detail = match differs {
-                    true => self.element_registers.totals.all_differences(),
+            if totals_differ || self.is_retry && self.element_registers.message_totals.has_begun() {
+                let detail = match totals_differ {
+                    true => self.element_registers.message_totals.all_differences(),
                     false => "no entry is left that could say what the sum differs from".to_owned(),
                 };
                 block.quarantine(source, origin.offset, view.raw, "sum_differs", &detail);
@@ -204,21 +204,28 @@ impl IsoFeedDecoder {
             return;
         }
         self.mapper.message(block, &view, origin, dictionary);
-        block.has_findings |= differs;
+        block.has_findings |= totals_differ;
     }
 
     /// Makes the fault of an element that occurs twice and may occur once: nobody knows which of them counts. The
     /// table covers payments and statements.
     #[cold]
-    fn repeat(repeat: RepeatedElementFault, kind: &[u8]) -> Option<IsoFault> {
+    fn repeat_fault(repeat: RepeatedElementFault, kind: &[u8]) -> Option<IsoFault> {
         let listed = [&b"pacs."[..], b"pain.", b"camt."].iter().any(|area| kind.starts_with(area));
         (listed || repeat.name == MESSAGE)
             .then_some(IsoFault { kind: IsoFaultKind::Twice(repeat.name), offset: 0 })
     }
 
     #[cold]
-    fn bad(&mut self, block: &mut Block, bytes: &[u8], span: Span, fault: IsoFault, source: u32) {
-        self.element_registers.totals.carried.clear();
+    fn quarantine_message(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        span: Span,
+        fault: IsoFault,
+        source: u32,
+    ) {
+        self.element_registers.message_totals.carried_totals.clear();
         self.detail.clear();
         // Writing to a String cannot fail.
         _ = write!(self.detail, "{fault}");
@@ -232,14 +239,14 @@ impl FormatDecoder for IsoFeedDecoder {
         let bytes = std::mem::take(&mut block.bytes);
         if !block.head.is_empty() {
             self.is_retry = true;
-            self.retry(block, &bytes, source, dictionary);
+            self.retry_message(block, &bytes, source, dictionary);
             self.is_retry = false;
             block.bytes = bytes;
             return;
         }
         let CarriedMessage { context, mut start, totals } =
             block.carried.take().map(|c| *c).unwrap_or_default();
-        self.element_registers.totals.carried = totals;
+        self.element_registers.message_totals.carried_totals = totals;
         self.decoder.set_context(&context);
         let mut head: Arc<[u8]> = context.into();
         let mut offset = 0;
@@ -247,14 +254,14 @@ impl FormatDecoder for IsoFeedDecoder {
             let has_no_context = head.is_empty();
             let span = match self.decoder.next(&bytes, offset, block.eof, &mut self.element_registers) {
                 NextIsoMessage::Message(message) => {
-                    let open = !self.decoder.context().is_empty();
-                    block.head = if has_no_context && open { self.blank.clone() } else { head.clone() };
+                    let in_context = !self.decoder.context().is_empty();
+                    block.head = if has_no_context && in_context { self.blank.clone() } else { head.clone() };
                     self.message(block, &bytes, &message, source, dictionary);
                     message.span
                 }
                 NextIsoMessage::Bad { span, fault } => {
                     block.head = head.clone();
-                    self.bad(block, &bytes, span, fault, source);
+                    self.quarantine_message(block, &bytes, span, fault, source);
                     span
                 }
                 NextIsoMessage::Incomplete { from, .. } => {
@@ -272,7 +279,7 @@ impl FormatDecoder for IsoFeedDecoder {
             let context = self.decoder.context();
             // A restart begins at a mark, and knows nothing of what came before it.
             if context.is_empty() {
-                block.progress(start, block.base + span.end as u64);
+                block.mark_crossed_progress(start, block.base + span.end as u64);
             }
             if *context != *head {
                 head = context.into();
@@ -281,7 +288,7 @@ impl FormatDecoder for IsoFeedDecoder {
         }
         let context = self.decoder.context();
         if !context.is_empty() && !block.eof {
-            let totals = self.element_registers.totals.carried.clone();
+            let totals = self.element_registers.message_totals.carried_totals.clone();
             block.leaves = Some(Box::new(CarriedMessage { context: context.to_vec(), start, totals }));
         }
         block.head = Arc::default();
@@ -294,17 +301,17 @@ impl FormatDecoder for IsoFeedDecoder {
 }
 
 /// Returns for each group whether messages may be split after its entries: all events must come from entries.
-fn parting(plan: &MappingPlan, groups: usize) -> Vec<bool> {
+fn parting_groups(plan: &MappingPlan, groups: usize) -> Vec<bool> {
     let mut parts = vec![true; groups];
-    let mut used = vec![false; groups];
+    let mut used_groups = vec![false; groups];
     for rule in &plan.rules {
         let only_entries = rule.events.iter().all(|e| e.each.is_some()) && rule.pick_groups.is_empty();
         for group in rule.events.iter().filter_map(|e| e.each).chain(rule.pick_groups.iter().copied()) {
-            used[group] = true;
+            used_groups[group] = true;
             parts[group] &= only_entries;
         }
     }
-    parts.iter().zip(used).map(|(parts, used)| *parts && used).collect()
+    parts.iter().zip(used_groups).map(|(parts, used)| *parts && used).collect()
 }
 
 impl ElementRegisters {
@@ -314,7 +321,7 @@ impl ElementRegisters {
             // Entries after the place where it is parted belong to the next part.
             self.entries.truncate(self.entries_parted);
         }
-        self.totals.carry(message.goes_on);
+        self.message_totals.carry_over(message.goes_on);
         if message.goes_on {
             self.settle_parted();
         }
@@ -329,8 +336,11 @@ impl ElementRegisters {
         };
         // Business area and number: `pacs.008`.
         let short = Span { end: kind.name.end.min(kind.name.start + 8), ..kind.name };
-        let slots =
-            [(self.tree.message, short), (self.tree.kind, kind.name), (self.tree.variant, kind.variant)];
+        let slots = [
+            (self.element_tree.message, short),
+            (self.element_tree.kind, kind.name),
+            (self.element_tree.variant, kind.variant),
+        ];
         for (slot, span) in slots {
             if slot != 0 {
                 self.registers[usize::from(slot)] = value_of(span);
@@ -354,12 +364,12 @@ struct IsoMessageView<'m> {
 impl IsoMessageView<'_> {
     /// Returns the values of the statement line that begins at `start`.
     fn line_values(&self, start: u32) -> &[Option<IsoFieldValue>] {
-        &self.element_registers.values[start as usize..][..tree::LINE.len()]
+        &self.element_registers.register_values[start as usize..][..tree::LINE.len()]
     }
 
-    fn line(&self, start: u32, out: &mut Vec<u8>) -> Result<(), LineFault> {
+    fn write_line(&self, start: u32, out: &mut Vec<u8>) -> Result<(), LineFault> {
         out.clear();
-        entry::line(self.line_values(start), self.text, out)
+        entry::append_line(self.line_values(start), self.text, out)
     }
 }
 
@@ -402,11 +412,11 @@ impl ParsedMessage for IsoMessageView<'_> {
                 scratch
             }
             IsoFieldKind::Note(kind, entry) => {
-                *scratch = self.element_registers.totals.text(kind, entry as usize).into_bytes();
+                *scratch = self.element_registers.message_totals.text(kind, entry as usize).into_bytes();
                 scratch
             }
             // For people: the element at fault, because the line cannot be written as JSON.
-            IsoFieldKind::Line(start) => match self.line(start, scratch) {
+            IsoFieldKind::Line(start) => match self.write_line(start, scratch) {
                 Ok(()) => scratch,
                 Err(fault) => self.line_values(start)[fault.element]
                     .map_or(&[], |element_value| element_value.value.raw(self.text)),
@@ -423,11 +433,11 @@ impl ParsedMessage for IsoMessageView<'_> {
         true
     }
 
-    fn flaw(&self, field: IsoFieldValue) -> Option<String> {
+    fn describe_flaw(&self, field: IsoFieldValue) -> Option<String> {
         match field.kind {
             IsoFieldKind::WithoutSign => Some("CdtDbtInd beside it is neither CRDT nor DBIT".to_owned()),
             IsoFieldKind::Line(start) => {
-                let fault = self.line(start, &mut Vec::new()).err()?;
+                let fault = self.write_line(start, &mut Vec::new()).err()?;
                 Some(fault.text(self.line_values(start)[fault.element].is_some()))
             }
             _ => None,
@@ -439,7 +449,7 @@ impl ParsedMessage for IsoMessageView<'_> {
     }
 
     #[inline]
-    fn set(
+    fn set_field(
         &self,
         field: IsoFieldValue,
         event: &mut EventBuilder<'_>,
@@ -452,7 +462,7 @@ impl ParsedMessage for IsoMessageView<'_> {
         }
         match (field.kind, spec.slot) {
             (IsoFieldKind::Line(start), FieldLayout::Json) => {
-                self.line(start, scratch).map_err(|fault| fault.refusal)?;
+                self.write_line(start, scratch).map_err(|fault| fault.refusal)?;
                 let json = std::str::from_utf8(scratch).map_err(|_| Refusal::NotUtf8)?;
                 event.set(spec, EventValue::Json(json))
             }
@@ -477,21 +487,25 @@ impl ParsedMessage for IsoMessageView<'_> {
         cursor: &mut EntryCursor,
         entry: &mut [Option<IsoFieldValue>],
     ) -> Result<bool, MessageRefusal> {
-        let left = self.element_registers.entries.get(cursor.position..).unwrap_or_default();
-        let Some(n) = left.iter().position(|(g, _)| usize::from(*g) == group) else { return Ok(false) };
-        let plan = &self.element_registers.tree.groups[group];
-        let start = left[n].1 as usize;
-        for ((slot, _), member_value) in plan.members.iter().zip(&self.element_registers.values[start..]) {
+        let later_entries = self.element_registers.entries.get(cursor.position..).unwrap_or_default();
+        let Some(n) = later_entries.iter().position(|(g, _)| usize::from(*g) == group) else {
+            return Ok(false);
+        };
+        let plan = &self.element_registers.element_tree.group_plans[group];
+        let first_value = later_entries[n].1 as usize;
+        for ((slot, _), member_value) in
+            plan.members.iter().zip(&self.element_registers.register_values[first_value..])
+        {
             entry[usize::from(*slot)] = *member_value;
         }
         if let Some((slot, _)) = plan.line {
-            let line = (start + plan.members.len()) as u32;
+            let line = (first_value + plan.members.len()) as u32;
             entry[usize::from(slot)] =
                 Some(IsoFieldValue { value: ElementValueSpan::default(), kind: IsoFieldKind::Line(line) });
         }
         let index = cursor.position + n;
         for (slot, kind) in [(plan.differs, NoteKind::Differs), (plan.unchecked, NoteKind::Unchecked)] {
-            if slot != 0 && self.element_registers.totals.has(kind, index) {
+            if slot != 0 && self.element_registers.message_totals.has(kind, index) {
                 let note = IsoFieldKind::Note(kind, index as u32);
                 entry[usize::from(slot)] = Some(IsoFieldValue::from_kind(note));
             }
@@ -500,7 +514,7 @@ impl ParsedMessage for IsoMessageView<'_> {
         Ok(true)
     }
 
-    fn unlisted(
+    fn visit_unlisted(
         &self,
         _: &[usize],
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
@@ -511,7 +525,7 @@ impl ParsedMessage for IsoMessageView<'_> {
         let mut counts: BTreeMap<String, u32> = BTreeMap::new();
         for (path, value) in leaves.iter() {
             let path = String::from_utf8_lossy(path);
-            if self.element_registers.tree.listed.contains(&*path) || value.is_empty() {
+            if self.element_registers.element_tree.listed_paths.contains(&*path) || value.is_empty() {
                 continue;
             }
             let count = counts.entry(path.clone().into_owned()).or_default();

@@ -140,8 +140,8 @@ impl Dialect for IsoPathSyntax {
             None => (rest, IsoElementSelector::Text),
         };
         let mut steps = Vec::new();
-        for step in split(element_path) {
-            steps.push(self::step(step).ok_or_else(|| format!("`{step}` of `{text}` is no element"))?);
+        for step in split_steps(element_path) {
+            steps.push(self::parse_step(step).ok_or_else(|| format!("`{step}` of `{text}` is no element"))?);
         }
         let stars = steps.iter().skip(1).any(|s| s.names.iter().any(|n| n == "*"));
         if stars || steps.first().is_some_and(|s| s.names[0] == "*") && from != IsoPathRoot::Document {
@@ -173,20 +173,20 @@ impl Dialect for IsoPathSyntax {
 }
 
 /// Splits a path into its steps, but not at `/` inside a condition.
-fn split(path: &str) -> impl Iterator<Item = &str> {
-    let mut inside = false;
+fn split_steps(path: &str) -> impl Iterator<Item = &str> {
+    let mut in_condition = false;
     path.split(move |c| {
-        inside = match c {
+        in_condition = match c {
             '[' => true,
             ']' => false,
-            _ => inside,
+            _ => in_condition,
         };
-        c == '/' && !inside
+        c == '/' && !in_condition
     })
     .filter(move |_| !path.is_empty())
 }
 
-fn step(text: &str) -> Option<IsoPathStep> {
+fn parse_step(text: &str) -> Option<IsoPathStep> {
     let (names, only) = match text.strip_suffix(']') {
         None => (text, None),
         Some(text) => {

@@ -29,7 +29,7 @@ pub(super) struct TotalPlan {
     /// The stated amount, its currency and its direction; register 0 if not stated.
     pub(super) amount: RegisterIndex,
     pub(super) currency: RegisterIndex,
-    pub(super) mark: RegisterIndex,
+    pub(super) mark_register: RegisterIndex,
     /// The stated count.
     pub(super) count: RegisterIndex,
     /// What the element is called in words: `Ntry/Amt`, `PmtInf/CtrlSum`.
@@ -43,9 +43,9 @@ pub(super) struct TotalPlan {
     pub(super) transaction_mark: RegisterIndex,
     /// The booking that the element is a part of.
     pub(super) booking: Option<usize>,
-    /// It is a booking; `number` is the register of its number in the statement.
+    /// It is a booking; `number_register` is the register of its number in the statement.
     pub(super) is_booking: bool,
-    pub(super) number: RegisterIndex,
+    pub(super) number_register: RegisterIndex,
     /// Set if the transactions are bookings, which are only counted: the register for the current booking's number.
     pub(super) numbers: RegisterIndex,
     /// The registers of amount and currency of a transaction, where they are asked for.
@@ -57,7 +57,7 @@ pub(super) struct TotalPlan {
 /// What the end of an element adds to a total.
 #[derive(Debug)]
 pub(super) struct ChargePlan {
-    pub(super) total: usize,
+    pub(super) total_index: usize,
     pub(super) is_own: bool,
     pub(super) amount: RegisterIndex,
     pub(super) currency: RegisterIndex,
@@ -82,7 +82,7 @@ struct TotalNote {
     /// The booking whose entries it is about, which may not have ended.
     booking: Option<usize>,
     kind: NoteKind,
-    text: String,
+    note_text: String,
 }
 
 /// The kind of a note.
@@ -97,15 +97,15 @@ pub(super) enum NoteKind {
 /// The totals of the current message.
 #[derive(Debug, Default)]
 pub(super) struct MessageTotals {
-    running: Vec<RunningTotal>,
+    running_totals: Vec<RunningTotal>,
     /// Where the entries of each element begin.
-    from: Vec<usize>,
+    total_starts: Vec<usize>,
     /// An element that states totals has begun.
     has_begun: bool,
     /// The totals at the place where the message was parted last.
-    parted: Vec<RunningTotal>,
+    totals_at_part: Vec<RunningTotal>,
     /// Those that the part before left. Empty: nothing is known of it.
-    pub(super) carried: Vec<RunningTotal>,
+    pub(super) carried_totals: Vec<RunningTotal>,
     notes: Vec<TotalNote>,
     /// Notes at that place.
     notes_parted: usize,
@@ -118,27 +118,31 @@ pub(super) struct TotalInput<'r> {
 }
 
 impl TotalInput<'_> {
-    fn text(&self, register: RegisterIndex) -> Option<Vec<u8>> {
+    fn register_text(&self, register: RegisterIndex) -> Option<Vec<u8>> {
         let mut scratch = Vec::new();
         Some(self.registers[usize::from(register)]?.value.text(self.buf, &mut scratch).to_vec())
     }
 
-    fn amount(&self, register: RegisterIndex) -> Option<Amount> {
-        Amount::parse(value::decimal(&self.text(register)?)).ok()
+    fn register_amount(&self, register: RegisterIndex) -> Option<Amount> {
+        Amount::parse(value::decimal(&self.register_text(register)?)).ok()
     }
 
-    fn has(&self, register: RegisterIndex) -> bool {
+    fn has_value(&self, register: RegisterIndex) -> bool {
         self.registers[usize::from(register)].is_some()
     }
 
     fn display_text(&self, register: RegisterIndex) -> String {
-        self.text(register).map_or(String::new(), |text| String::from_utf8_lossy(&text).into_owned())
+        self.register_text(register).map_or(String::new(), |text| String::from_utf8_lossy(&text).into_owned())
     }
 }
 
 impl MessageTotals {
     pub(super) fn new(plans: usize) -> Self {
-        Self { running: vec![RunningTotal::default(); plans], from: vec![0; plans], ..Self::default() }
+        Self {
+            running_totals: vec![RunningTotal::default(); plans],
+            total_starts: vec![0; plans],
+            ..Self::default()
+        }
     }
 
     /// Begins a message, or reads it again.
@@ -155,8 +159,8 @@ impl MessageTotals {
     /// Begins an element that states totals; `is_new` must be true if its beginning is not in an earlier part.
     pub(super) fn open(&mut self, plan: usize, entries: usize, is_new: bool) {
         self.has_begun = true;
-        self.from[plan] = entries;
-        self.running[plan] = match self.carried.get(plan) {
+        self.total_starts[plan] = entries;
+        self.running_totals[plan] = match self.carried_totals.get(plan) {
             _ if is_new => RunningTotal { is_known: true, ..RunningTotal::default() },
             Some(carried) => *carried,
             None => RunningTotal::default(),
@@ -166,74 +170,79 @@ impl MessageTotals {
     /// Counts a transaction that needs no more than counting. Returns its number if all earlier transactions are
     /// known.
     pub(super) fn count(&mut self, plan: usize, is_new: bool) -> Option<u32> {
-        let total = &mut self.running[plan];
+        let total = &mut self.running_totals[plan];
         total.count += u64::from(is_new);
         total.is_known.then_some(u32::try_from(total.count).ok()).flatten()
     }
 
     /// Ends a transaction: adds its amount with a sign relative to the direction of the element that states the
     /// total.
-    pub(super) fn add(&mut self, plan: usize, plans: &[TotalPlan], input: &TotalInput<'_>) {
-        let (total, total_plan) = (&mut self.running[plan], &plans[plan]);
+    pub(super) fn add_transaction(&mut self, plan: usize, plans: &[TotalPlan], input: &TotalInput<'_>) {
+        let (total, total_plan) = (&mut self.running_totals[plan], &plans[plan]);
         if !total_plan.adds {
             return;
         }
         let currency = stated_currency(plan, plans, input);
         let has_currency = |(_, ccy): &&(RegisterIndex, RegisterIndex)| match &currency {
-            Some(currency) => input.text(*ccy).as_ref() == Some(currency),
+            Some(currency) => input.register_text(*ccy).as_ref() == Some(currency),
             None => true,
         };
         let amount_registers =
-            total_plan.amounts.iter().filter(|(amount, _)| input.has(*amount)).find(has_currency);
+            total_plan.amounts.iter().filter(|(amount, _)| input.has_value(*amount)).find(has_currency);
         let Some((amount, _)) = amount_registers else {
             total.missing_amount_count += 1;
             return;
         };
-        let mark = input.text(total_plan.transaction_mark);
-        let direction = direction(plan, plans, input);
+        let mark = input.register_text(total_plan.transaction_mark);
+        let direction = entry_direction(plan, plans, input);
         let is_against = mark.is_some() && direction.is_some() && mark != direction;
-        let amount = input.amount(*amount);
-        total.sum.add(if is_against { amount.and_then(negated) } else { amount });
+        let amount = input.register_amount(*amount);
+        total.sum.add_amount(if is_against { amount.and_then(negated) } else { amount });
     }
 
     /// Charges of a booking or of a transaction of it, in the currency of the booking.
-    pub(super) fn charge(&mut self, plan: &ChargePlan, plans: &[TotalPlan], input: &TotalInput<'_>) {
-        let is_same = input.text(plan.currency) == stated_currency(plan.total, plans, input);
-        if !plans[plan.total].adds || !is_same || !input.has(plan.amount) || input.has(plan.unless) {
+    pub(super) fn add_charge(&mut self, plan: &ChargePlan, plans: &[TotalPlan], input: &TotalInput<'_>) {
+        let is_same = input.register_text(plan.currency) == stated_currency(plan.total_index, plans, input);
+        if !plans[plan.total_index].adds
+            || !is_same
+            || !input.has_value(plan.amount)
+            || input.has_value(plan.unless)
+        {
             return;
         }
-        let total = &mut self.running[plan.total];
+        let total = &mut self.running_totals[plan.total_index];
         let charges = if plan.is_own { &mut total.own_charges } else { &mut total.charges };
-        charges.add(input.amount(plan.amount));
+        charges.add_amount(input.register_amount(plan.amount));
     }
 
     /// Ends an element that states totals: compares them and notes differences for its entries.
     pub(super) fn close(&mut self, plan: usize, plans: &[TotalPlan], input: &TotalInput<'_>, entries: usize) {
-        let (total, total_plan, from) = (self.running[plan], &plans[plan], self.from[plan]);
+        let (total, total_plan, from) = (self.running_totals[plan], &plans[plan], self.total_starts[plan]);
         for note in self.notes.iter_mut().filter(|n| n.booking == Some(plan) && n.entries.start == from) {
             note.entries.end = entries;
         }
-        let stated =
-            input.text(total_plan.count).map(|text| std::str::from_utf8(&text).ok()?.parse::<u64>().ok());
+        let stated = input
+            .register_text(total_plan.count)
+            .map(|text| std::str::from_utf8(&text).ok()?.parse::<u64>().ok());
         if let Some(booking) = total_plan.booking {
-            let booking = &mut self.running[booking];
+            let booking = &mut self.running_totals[booking];
             booking.details += 1;
             booking.transactions += stated.flatten().unwrap_or(0).max(total.count);
         }
         if !total.is_known || total.count == 0 || !total_plan.adds {
             return;
         }
-        let name = |name: &str| match input.has(total_plan.id) {
+        let name = |name: &str| match input.has_value(total_plan.id) {
             true => format!("{name} of {}", input.display_text(total_plan.id)),
             false => name.to_owned(),
         };
         // Of an element without entries in this part the next entry says it.
-        let from = total_plan.booking.map_or(from, |booking| self.from[booking]);
+        let from = total_plan.booking.map_or(from, |booking| self.total_starts[booking]);
         let mut note = |kind, text| {
             let entries = from..entries.max(from + 1);
-            self.notes.push(TotalNote { entries, booking: total_plan.booking, kind, text });
+            self.notes.push(TotalNote { entries, booking: total_plan.booking, kind, note_text: text });
         };
-        if input.has(total_plan.count) && stated.flatten() != Some(total.count) {
+        if input.has_value(total_plan.count) && stated.flatten() != Some(total.count) {
             let (name, stated_text) = (name(total_plan.count_name), input.display_text(total_plan.count));
             // Banks that list the transactions of a batch elsewhere give one in place of all.
             let is_summary = total_plan.booking.is_some() && total.count == 1 && stated.flatten() > Some(1);
@@ -244,13 +253,13 @@ impl MessageTotals {
                     note(NoteKind::Unchecked, text);
                 }
                 false => {
-                    let text = format!("{name} is {stated_text}, it has {}", transactions(total.count));
+                    let text = format!("{name} is {stated_text}, it has {}", count_words(total.count));
                     note(NoteKind::Differs, text);
                 }
             }
         }
-        let Some(amount) = input.amount(total_plan.amount) else {
-            if input.has(total_plan.amount) {
+        let Some(amount) = input.register_amount(total_plan.amount) else {
+            if input.has_value(total_plan.amount) {
                 let text = format!(
                     "{} is no amount: {}",
                     name(total_plan.amount_name),
@@ -280,7 +289,7 @@ impl MessageTotals {
         let difference = total.sum.minus(amount);
         let is_explained = difference.is_some_and(|difference| {
             let mut all_charges = total.own_charges;
-            all_charges.add(total.charges.0);
+            all_charges.add_amount(total.charges.0);
             difference == Amount::default()
                 || [total.own_charges, total.charges, all_charges].iter().any(|charges| {
                     charges.0.is_some_and(|charges| {
@@ -292,7 +301,7 @@ impl MessageTotals {
         if !is_explained {
             let sum =
                 total.sum.0.map_or("no amount of 38 digits".to_owned(), |sum| format!("{sum}{currency}"));
-            let (name, its) = (name(total_plan.amount_name), transactions(total.count));
+            let (name, its) = (name(total_plan.amount_name), count_words(total.count));
             let verb = if total.count == 1 { "comes" } else { "come" };
             note(NoteKind::Differs, format!("{name} is {amount}{currency}, {its} in it {verb} to {sum}"));
         }
@@ -300,7 +309,7 @@ impl MessageTotals {
 
     /// Returns the first entry of an element that states a total.
     pub(super) fn first_entry(&self, plan: usize) -> usize {
-        self.from[plan]
+        self.total_starts[plan]
     }
 
     /// Notes that this entry has no amount.
@@ -311,36 +320,36 @@ impl MessageTotals {
         }
         let text = "amount not stated".to_owned();
         let entries = entry..entry + 1;
-        self.notes.push(TotalNote { entries, booking: None, kind: NoteKind::Unchecked, text });
+        self.notes.push(TotalNote { entries, booking: None, kind: NoteKind::Unchecked, note_text: text });
     }
 
     /// Returns the number of transactions of a booking. The flag states whether a message must give this number,
     /// because it covers several `NtryDtls`.
     pub(super) fn transactions(&self, booking: usize) -> (u64, bool) {
-        let total = &self.running[booking];
+        let total = &self.running_totals[booking];
         (total.transactions.max(total.count), total.details > 1)
     }
 
     /// Returns the number of listed transactions, if all are known.
     pub(super) fn listed(&self, booking: usize) -> Option<u64> {
-        let total = &self.running[booking];
+        let total = &self.running_totals[booking];
         total.is_known.then_some(total.count)
     }
 
     /// Marks a point at which the message may be split.
     #[inline]
-    pub(super) fn part(&mut self) {
+    pub(super) fn mark_part(&mut self) {
         if self.has_begun {
-            self.parted.clone_from(&self.running);
+            self.totals_at_part.clone_from(&self.running_totals);
             self.notes_parted = self.notes.len();
         }
     }
 
     /// Keeps the state for the next part, which begins where the message was split.
-    pub(super) fn carry(&mut self, goes_on: bool) {
-        self.carried.clear();
+    pub(super) fn carry_over(&mut self, goes_on: bool) {
+        self.carried_totals.clear();
         if goes_on && self.has_begun {
-            self.carried.clone_from(&self.parted);
+            self.carried_totals.clone_from(&self.totals_at_part);
             self.notes.truncate(self.notes_parted);
         }
     }
@@ -353,7 +362,7 @@ impl MessageTotals {
     /// Returns the notes of this kind about an entry; empty without notes.
     pub(super) fn text(&self, kind: NoteKind, entry: usize) -> String {
         let notes = self.notes.iter().filter(|note| note.kind == kind && note.entries.contains(&entry));
-        notes.map(|note| note.text.as_str()).collect::<Vec<_>>().join("; ")
+        notes.map(|note| note.note_text.as_str()).collect::<Vec<_>>().join("; ")
     }
 
     /// Returns whether an entry has a note of this kind.
@@ -366,22 +375,26 @@ impl MessageTotals {
     /// Describes all differences of the message for people.
     pub(super) fn all_differences(&self) -> String {
         let notes = self.notes.iter().filter(|note| note.kind == NoteKind::Differs);
-        notes.map(|note| note.text.as_str()).collect::<Vec<_>>().join("; ")
+        notes.map(|note| note.note_text.as_str()).collect::<Vec<_>>().join("; ")
     }
 }
 
-fn transactions(count: u64) -> String {
+fn count_words(count: u64) -> String {
     if count == 1 { "1 transaction".to_owned() } else { format!("{count} transactions") }
 }
 
 /// Returns the currency of the stated amount, or else of the booking around the element.
 fn stated_currency(plan: usize, plans: &[TotalPlan], input: &TotalInput<'_>) -> Option<Vec<u8>> {
     let total_plan = &plans[plan];
-    input.text(total_plan.currency).or_else(|| input.text(plans[total_plan.booking?].currency))
+    input
+        .register_text(total_plan.currency)
+        .or_else(|| input.register_text(plans[total_plan.booking?].currency))
 }
 
 /// Returns the direction of the stated amount, or else of the booking around the element.
-fn direction(plan: usize, plans: &[TotalPlan], input: &TotalInput<'_>) -> Option<Vec<u8>> {
+fn entry_direction(plan: usize, plans: &[TotalPlan], input: &TotalInput<'_>) -> Option<Vec<u8>> {
     let total_plan = &plans[plan];
-    input.text(total_plan.mark).or_else(|| input.text(plans[total_plan.booking?].mark))
+    input
+        .register_text(total_plan.mark_register)
+        .or_else(|| input.register_text(plans[total_plan.booking?].mark_register))
 }

@@ -29,25 +29,25 @@ pub(super) struct ValueRegisters {
 pub(super) struct ElementNode {
     children: Vec<ElementChild>,
     /// The node for children without a node of their own.
-    any: u32,
+    any_child: u32,
     /// The registers of the text.
     pub(super) text: ValueRegisters,
     /// Attributes and where they go.
     pub(super) attributes: Vec<(Box<[u8]>, ValueRegisters)>,
     /// Whether the element may occur several times, each time with its own values.
-    pub(super) repeats: bool,
+    pub(super) may_repeat: bool,
     /// Registers that are cleared where it begins.
     pub(super) clears: Vec<RegisterIndex>,
     /// Copies that are made where it ends.
     pub(super) actions: Vec<RegisterCopyRule>,
     /// Groups whose entries it is.
-    pub(super) groups: Vec<u16>,
+    pub(super) group_indices: Vec<u16>,
     /// A message that is too large may be parted after it.
-    pub(super) parts: bool,
+    pub(super) may_part_after: bool,
     /// Its part in sums that the message states.
     pub(super) totals: Option<Box<NodeTotals>>,
     /// Registers of actions in it.
-    pub(super) owns: Vec<RegisterIndex>,
+    pub(super) action_registers: Vec<RegisterIndex>,
 }
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ struct ElementChild {
 pub(super) struct RegisterCopyRule {
     /// Only where this register says this.
     pub(super) only: Option<(RegisterIndex, Box<[u8]>)>,
-    pub(super) from: RegisterIndex,
+    pub(super) from_register: RegisterIndex,
     /// The register that holds its sign.
     pub(super) sign: Option<RegisterIndex>,
     pub(super) to: RegisterIndex,
@@ -88,10 +88,10 @@ pub(super) struct ElementTree {
     pub(super) nodes: Vec<ElementNode>,
     pub(super) registers: usize,
     /// The first of these, which are the slots of the message.
-    pub(super) slots: usize,
-    pub(super) groups: Vec<IsoGroupPlan>,
+    pub(super) message_slot_count: usize,
+    pub(super) group_plans: Vec<IsoGroupPlan>,
     /// Sums and counts that messages state.
-    pub(super) totals: Vec<TotalPlan>,
+    pub(super) total_plans: Vec<TotalPlan>,
     pub(super) bookings: BTreeMap<u32, usize>,
     /// Registers that are emptied where a message begins, besides its slots: no element of the message empties them.
     pub(super) clears: Vec<RegisterIndex>,
@@ -100,7 +100,7 @@ pub(super) struct ElementTree {
     pub(super) kind: u8,
     pub(super) variant: u8,
     /// Paths that the mapping uses or lists, as unlisted fields report them.
-    pub(super) listed: BTreeSet<String>,
+    pub(super) listed_paths: BTreeSet<String>,
     keeps_current: BTreeMap<(u32, String), RegisterIndex>,
 }
 
@@ -153,7 +153,7 @@ impl ElementTree {
         let mut this = Self {
             nodes: (0..3).map(|_| ElementNode::default()).collect(),
             registers: slots,
-            slots,
+            message_slot_count: slots,
             ..Self::default()
         };
         let mut wild = Vec::new();
@@ -184,11 +184,11 @@ impl ElementTree {
             }
         }
         for group in &places.groups {
-            this.group(group.members.iter(), &group.delimiter)?;
+            this.add_group(group.members.iter(), &group.delimiter)?;
         }
         // A path for all messages applies to each named message and to all others.
         let mut roots: Vec<String> =
-            this.nodes[DOCUMENT as usize].children.iter().map(|c| text(&c.name)).collect();
+            this.nodes[DOCUMENT as usize].children.iter().map(|c| name_text(&c.name)).collect();
         roots.push("*".to_owned());
         for (element, slot) in wild {
             for root in &roots {
@@ -203,16 +203,16 @@ impl ElementTree {
 
     /// Finds the element `name` in `node`; 0 if the mapping does not use it.
     #[inline]
-    pub(super) fn child(&self, node: u32, name: &[u8]) -> u32 {
+    pub(super) fn find_child(&self, node: u32, name: &[u8]) -> u32 {
         let node = &self.nodes[node as usize];
-        let key = key(name);
+        let key = name_key(name);
         for child in &node.children {
             if child.key == key && child.name.len() == name.len() && (name.len() <= 8 || *child.name == *name)
             {
                 return child.node;
             }
         }
-        node.any
+        node.any_child
     }
 
     fn of_message(
@@ -222,10 +222,10 @@ impl ElementTree {
         slot: u8,
     ) -> Result<(), String> {
         let root = if element.from == IsoPathRoot::Header { HEADER } else { DOCUMENT };
-        self.element(root, &steps, &element.selector, Some(u16::from(slot))).map(drop)
+        self.request_element(root, &steps, &element.selector, Some(u16::from(slot))).map(drop)
     }
 
-    fn group<'p>(
+    fn add_group<'p>(
         &mut self,
         members: impl Iterator<Item = (&'p IsoPath, &'p u8)>,
         delimiter: &IsoPath,
@@ -241,14 +241,14 @@ impl ElementTree {
         if steps.iter().any(|s| s.only.is_some() || s.names.len() > 1 || s.names[0] == "*") {
             return Err("a group's delimiter is one plain path".to_owned());
         }
-        let number = self.groups.len() as u16;
+        let number = self.group_plans.len() as u16;
         let mut node = DOCUMENT;
         for step in steps {
-            node = self.add(node, &step.names[0]);
+            node = self.add_child(node, &step.names[0]);
             // The elements around an entry may repeat, too.
-            self.nodes[node as usize].repeats = true;
+            self.nodes[node as usize].may_repeat = true;
         }
-        self.nodes[node as usize].groups.push(number);
+        self.nodes[node as usize].group_indices.push(number);
         let mut plan = IsoGroupPlan::default();
         for (path, &slot) in members {
             match path {
@@ -268,14 +268,14 @@ impl ElementTree {
                             only: None,
                         });
                         let full_path: Vec<IsoPathStep> = steps.iter().cloned().chain(inside).collect();
-                        registers.push(self.element(DOCUMENT, &full_path, &selector, None)?);
+                        registers.push(self.request_element(DOCUMENT, &full_path, &selector, None)?);
                     }
                     plan.line = Some((slot, registers));
-                    plan.booking = self.booking(steps)?;
+                    plan.booking = self.add_booking(steps)?;
                 }
                 IsoPath::Booking => {
                     let booking = self.booking_around(steps)?;
-                    plan.members.push((slot, self.totals[booking].number));
+                    plan.members.push((slot, self.total_plans[booking].number_register));
                 }
                 IsoPath::Amount | IsoPath::Currency => {
                     let (amount, currency) = self.own_amount(steps)?;
@@ -300,20 +300,20 @@ impl ElementTree {
                         IsoPathRoot::Document => e.steps.clone(),
                         IsoPathRoot::Header => return Err("an entry is in the document".to_owned()),
                     };
-                    plan.members.push((slot, self.element(DOCUMENT, &full_path, &e.selector, None)?));
+                    plan.members.push((slot, self.request_element(DOCUMENT, &full_path, &e.selector, None)?));
                 }
                 IsoPath::Message | IsoPath::Type | IsoPath::Variant => {
                     return Err("@message, @type and @variant are the message's".to_owned());
                 }
             }
         }
-        self.groups.push(plan);
+        self.group_plans.push(plan);
         Ok(())
     }
 
     /// Requests the value at the end of a path and returns its register. With `slot`, the value belongs to the
     /// message and the register is the slot; otherwise it belongs to the entry.
-    pub(super) fn element(
+    pub(super) fn request_element(
         &mut self,
         root: u32,
         steps: &[IsoPathStep],
@@ -338,9 +338,9 @@ impl ElementTree {
         if let Some(&register) = known_register {
             return Ok(register);
         }
-        let to = match slot {
+        let target_register = match slot {
             Some(slot) => slot,
-            None => self.register()?,
+            None => self.new_register()?,
         };
         for path_names in expand_paths(steps) {
             let mut listed = if root == HEADER { "AppHdr".to_owned() } else { "Document".to_owned() };
@@ -348,14 +348,14 @@ impl ElementTree {
             if let IsoElementSelector::Attribute(name) = selector {
                 listed.push_str(&format!("@{name}"));
             }
-            self.listed.insert(listed);
+            self.listed_paths.insert(listed);
             if slot == Some(0) {
                 continue;
             }
             match (selector, condition) {
                 (IsoElementSelector::Text | IsoElementSelector::Attribute(_), None) => {
-                    let node = path_names.iter().fold(root, |node, name| self.add(node, name));
-                    self.set_register(node, selector, to, slot.is_some());
+                    let node = path_names.iter().fold(root, |node, name| self.add_child(node, name));
+                    self.set_register(node, selector, target_register, slot.is_some());
                 }
                 // It is passed on where the element ends that the condition, or the sign, is in.
                 _ => {
@@ -363,8 +363,9 @@ impl ElementTree {
                         Some(n) => n + 1,
                         None => path_names.len() - 1,
                     };
-                    let outer = path_names[..inside - 1].iter().fold(root, |node, name| self.add(node, name));
-                    let node = self.add(outer, &path_names[inside - 1]);
+                    let outer =
+                        path_names[..inside - 1].iter().fold(root, |node, name| self.add_child(node, name));
+                    let node = self.add_child(outer, &path_names[inside - 1]);
                     let plain_steps = |names: &[String]| -> Vec<IsoPathStep> {
                         names.iter().map(|n| IsoPathStep { names: vec![n.clone()], only: None }).collect()
                     };
@@ -373,12 +374,12 @@ impl ElementTree {
                     } else {
                         selector
                     };
-                    let from = self.element(root, &plain_steps(&path_names), text, None)?;
+                    let from = self.request_element(root, &plain_steps(&path_names), text, None)?;
                     let sign = match selector {
                         IsoElementSelector::Signed => {
                             let mut sibling_path = path_names.clone();
                             *sibling_path.last_mut().expect("one step at least") = "CdtDbtInd".to_owned();
-                            Some(self.element(
+                            Some(self.request_element(
                                 root,
                                 &plain_steps(&sibling_path),
                                 &IsoElementSelector::Text,
@@ -391,25 +392,34 @@ impl ElementTree {
                         Some((inside_way, value)) => {
                             let mut full = path_names[..inside].to_vec();
                             full.extend(inside_way.iter().cloned());
-                            let register =
-                                self.element(root, &plain_steps(&full), &IsoElementSelector::Text, None)?;
+                            let register = self.request_element(
+                                root,
+                                &plain_steps(&full),
+                                &IsoElementSelector::Text,
+                                None,
+                            )?;
                             Some((register, value.as_bytes().into()))
                         }
                         None => None,
                     };
                     let this = &mut self.nodes[node as usize];
-                    this.repeats |= condition.is_some();
-                    this.actions.push(RegisterCopyRule { only, from, sign, to });
+                    this.may_repeat |= condition.is_some();
+                    this.actions.push(RegisterCopyRule {
+                        only,
+                        from_register: from,
+                        sign,
+                        to: target_register,
+                    });
                     if slot.is_none() {
-                        self.nodes[outer as usize].owns.push(to);
+                        self.nodes[outer as usize].action_registers.push(target_register);
                     }
                 }
             }
         }
         if slot.is_none() {
-            self.keeps_current.insert((root, key), to);
+            self.keeps_current.insert((root, key), target_register);
         }
-        Ok(to)
+        Ok(target_register)
     }
 
     fn set_register(
@@ -434,32 +444,32 @@ impl ElementTree {
         *(if of_message { &mut pair.first } else { &mut pair.current }) = to;
     }
 
-    pub(super) fn register(&mut self) -> Result<RegisterIndex, String> {
-        let next = self.registers;
+    pub(super) fn new_register(&mut self) -> Result<RegisterIndex, String> {
+        let register = self.registers;
         self.registers += 1;
-        RegisterIndex::try_from(next).map_err(|_| "too many different paths".to_owned())
+        RegisterIndex::try_from(register).map_err(|_| "too many different paths".to_owned())
     }
 
-    pub(super) fn add(&mut self, node: u32, name: &str) -> u32 {
-        let new = self.nodes.len() as u32;
+    pub(super) fn add_child(&mut self, node: u32, name: &str) -> u32 {
+        let new_node = self.nodes.len() as u32;
         let parent = &mut self.nodes[node as usize];
         if name == "*" {
-            if parent.any != 0 {
-                return parent.any;
+            if parent.any_child != 0 {
+                return parent.any_child;
             }
-            parent.any = new;
+            parent.any_child = new_node;
         } else {
             if let Some(child) = parent.children.iter().find(|c| *c.name == *name.as_bytes()) {
                 return child.node;
             }
             parent.children.push(ElementChild {
-                key: key(name.as_bytes()),
+                key: name_key(name.as_bytes()),
                 name: name.as_bytes().into(),
-                node: new,
+                node: new_node,
             });
         }
         self.nodes.push(ElementNode::default());
-        new
+        new_node
     }
 
     /// Lets messages be parted after elements that nothing outside asks for: such that hold entries of groups that
@@ -467,12 +477,12 @@ impl ElementTree {
     /// has.
     pub(super) fn part(&mut self, may: &[bool], slots: usize) {
         for n in 0..self.nodes.len() {
-            if !self.nodes[n].repeats {
+            if !self.nodes[n].may_repeat {
                 continue;
             }
-            let inside = self.inside(n);
-            let nodes = || inside.iter().map(|i| &self.nodes[*i]);
-            let groups: BTreeSet<u16> = nodes().flat_map(|node| node.groups.iter().copied()).collect();
+            let inner_nodes = self.descendants(n);
+            let nodes = || inner_nodes.iter().map(|i| &self.nodes[*i]);
+            let groups: BTreeSet<u16> = nodes().flat_map(|node| node.group_indices.iter().copied()).collect();
             let of_message = nodes().any(|node| {
                 let to_message_slot = |action: &RegisterCopyRule| usize::from(action.to) < slots;
                 node.text.first != 0
@@ -480,26 +490,26 @@ impl ElementTree {
                     || node.actions.iter().any(to_message_slot)
             });
             let registers = &self.nodes[n].clears;
-            let of_others = self.groups.iter().enumerate().any(|(g, plan)| {
+            let of_others = self.group_plans.iter().enumerate().any(|(g, plan)| {
                 // A line of which transactions went before has none of their values: they are several.
                 let mut members = plan.members.iter().map(|(_, register)| register);
                 !groups.contains(&(g as u16)) && members.any(|register| registers.contains(register))
             });
             let may_part = groups.iter().all(|g| may[usize::from(*g)]);
-            self.nodes[n].parts = may_part && !groups.is_empty() && !of_message && !of_others;
+            self.nodes[n].may_part_after = may_part && !groups.is_empty() && !of_message && !of_others;
         }
     }
 
     /// Computes which values each repeating element clears, and which only the beginning of a message clears.
     fn compute_clears(&mut self) {
         for n in 0..self.nodes.len() {
-            if self.nodes[n].repeats {
+            if self.nodes[n].may_repeat {
                 let mut clears = Vec::new();
-                for i in self.inside(n) {
+                for i in self.descendants(n) {
                     let node = &self.nodes[i];
                     clears.push(node.text.current);
                     clears.extend(node.attributes.iter().map(|(_, pair)| pair.current));
-                    clears.extend(&node.owns);
+                    clears.extend(&node.action_registers);
                 }
                 clears.retain(|r| *r != 0);
                 self.nodes[n].clears = clears;
@@ -510,24 +520,26 @@ impl ElementTree {
         for child in &self.nodes[DOCUMENT as usize].children {
             let own_registers: BTreeSet<RegisterIndex> =
                 self.nodes[child.node as usize].clears.iter().copied().collect();
-            let inside = self.inside(child.node as usize);
-            let groups: BTreeSet<u16> = inside.iter().flat_map(|n| self.nodes[*n].groups.clone()).collect();
-            let other_groups = self.groups.iter().enumerate().filter(|(n, _)| !groups.contains(&(*n as u16)));
+            let inner_nodes = self.descendants(child.node as usize);
+            let groups: BTreeSet<u16> =
+                inner_nodes.iter().flat_map(|n| self.nodes[*n].group_indices.clone()).collect();
+            let other_groups =
+                self.group_plans.iter().enumerate().filter(|(n, _)| !groups.contains(&(*n as u16)));
             let of_others: BTreeSet<_> =
                 other_groups.flat_map(|(_, plan)| plan.members.iter().map(|(_, r)| *r)).collect();
             emptied.extend(own_registers.difference(&of_others).copied());
         }
-        let registers = self.slots as RegisterIndex..self.registers as RegisterIndex;
+        let registers = self.message_slot_count as RegisterIndex..self.registers as RegisterIndex;
         self.clears = registers.filter(|register| !emptied.contains(register)).collect();
     }
 
     /// Returns an element and all elements inside it.
-    fn inside(&self, node: usize) -> Vec<usize> {
+    fn descendants(&self, node: usize) -> Vec<usize> {
         let (mut node_indexes, mut position) = (vec![node], 0);
         while let Some(&n) = node_indexes.get(position) {
             let node = &self.nodes[n];
             node_indexes.extend(node.children.iter().map(|c| c.node as usize));
-            node_indexes.extend((node.any != 0).then_some(node.any as usize));
+            node_indexes.extend((node.any_child != 0).then_some(node.any_child as usize));
             position += 1;
         }
         node_indexes
@@ -555,7 +567,7 @@ fn expand_paths(steps: &[IsoPathStep]) -> Vec<Vec<String>> {
 /// Computes the number by which a name is found. Two names of equal length, up to eight bytes, never have the same
 /// number.
 #[inline(always)]
-fn key(name: &[u8]) -> u64 {
+fn name_key(name: &[u8]) -> u64 {
     let len = name.len();
     let number = |start: usize, n: usize| {
         let mut bytes = [0; 8];
@@ -575,7 +587,7 @@ fn key(name: &[u8]) -> u64 {
     }
 }
 
-fn text(name: &[u8]) -> String {
+fn name_text(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
@@ -607,7 +619,10 @@ mod tests {
         names.dedup();
         for a in names.iter().filter(|n| n.len() <= 8) {
             for b in names.iter().filter(|n| n.len() <= 8) {
-                assert!(a == b || a.len() != b.len() || key(a.as_bytes()) != key(b.as_bytes()), "{a} {b}");
+                assert!(
+                    a == b || a.len() != b.len() || name_key(a.as_bytes()) != name_key(b.as_bytes()),
+                    "{a} {b}"
+                );
             }
         }
     }

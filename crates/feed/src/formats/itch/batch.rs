@@ -14,7 +14,7 @@
 
 use super::general_path::side;
 use super::image::{
-    FramePrototypes, LIQ_ADDED, MATCH_ID, OID, PrototypeFrame, keep_number, narrow, with_extension,
+    FramePrototypes, LIQ_ADDED, MATCH_ID, OID, PrototypeFrame, fits_number, keep_number, with_extension,
     without_last, write_reduction,
 };
 use super::prefetch::prefetch_behind;
@@ -31,7 +31,7 @@ use unitape_model::{InstrumentId, UnixNanos, flags};
 #[derive(Debug)]
 pub(super) struct ItchBatchScratch {
     /// The messages of each type.
-    lists: [[BatchMessageOffset; MESSAGES_MAX]; SORTS],
+    messages_by_type: [[BatchMessageOffset; MESSAGES_MAX]; SORTS],
     /// Messages still to be read one by one before the next batch.
     singly: usize,
 }
@@ -42,7 +42,7 @@ struct BatchMessageOffset {
     /// Its length, in the block.
     block_offset: u32,
     /// Its frames, from the end of the arena.
-    out: u16,
+    frames_offset: u16,
     /// Index of the message in the batch.
     n: u16,
 }
@@ -53,7 +53,7 @@ struct MessageTypeProfile {
     /// Bytes after the length; more than there can be for a rare type.
     bytes: u32,
     /// Bytes of its frames.
-    out: u16,
+    frame_bytes: u16,
     /// All bits if it names its stock, which is then looked up.
     stock: u16,
     type_index: u8,
@@ -69,7 +69,7 @@ const HEAD_BYTES: usize = 16;
 const NEW: usize = bytes_of(|images| &images.order_new);
 const CANCELLED: usize = bytes_of(|images| &images.order_cancel);
 const AMENDED: usize = bytes_of(|images| &images.order_amend);
-const DONE: usize = bytes_of(|images| &images.exec);
+const DONE: usize = bytes_of(|images| &images.execution_frame);
 const PRINT: usize = bytes_of(|images| &images.trade);
 /// The line of an extension that holds a number.
 const KEPT: usize = 64;
@@ -104,13 +104,17 @@ const ROWS: [(u8, usize, usize, u32); SORTS] = [
 ];
 
 static SORTED: [MessageTypeProfile; 256] = {
-    let mut table = [MessageTypeProfile { bytes: u32::MAX, out: 0, stock: 0, type_index: 0 }; 256];
+    let mut table = [MessageTypeProfile { bytes: u32::MAX, frame_bytes: 0, stock: 0, type_index: 0 }; 256];
     let mut type_index = 0;
     while type_index < SORTS {
         let (letter, bytes, out, _) = ROWS[type_index];
         let stock = if matches!(type_index, ADD | ADD_MPID | TRADE) { u16::MAX } else { 0 };
-        table[letter as usize] =
-            MessageTypeProfile { bytes: bytes as u32, out: out as u16, stock, type_index: type_index as u8 };
+        table[letter as usize] = MessageTypeProfile {
+            bytes: bytes as u32,
+            frame_bytes: out as u16,
+            stock,
+            type_index: type_index as u8,
+        };
         type_index += 1;
     }
     table
@@ -122,28 +126,28 @@ const _: () = assert!(MESSAGES_MAX * OUT_MAX <= u16::MAX as usize, "a place amon
 struct BatchUnitContext<'u> {
     units: &'u mut [MaybeUninit<BlockMessage>; MESSAGES_MAX],
     /// Offset of the block's bytes in their source.
-    base: u64,
+    block_base: u64,
     /// Start of the batch's frames.
-    start: u32,
+    frames_start: u32,
     fixups_end: u32,
     raw_end: u32,
     midnight: i64,
     /// Whether all times were valid times of day.
-    good: bool,
+    times_are_valid: bool,
 }
 
 impl BatchUnitContext<'_> {
     /// Writes the unit of a message; returns its time and its offset in the source.
     #[inline(always)]
-    fn end(&mut self, spot: &BatchMessageOffset, nanos: u64, type_index: usize) -> (UnixNanos, u64) {
+    fn end_unit(&mut self, spot: &BatchMessageOffset, nanos: u64, type_index: usize) -> (UnixNanos, u64) {
         let (_, bytes, out, events) = ROWS[type_index];
-        self.good &= nanos < DAY_NANOS;
-        let offset = self.base + u64::from(spot.block_offset);
+        self.times_are_valid &= nanos < DAY_NANOS;
+        let offset = self.block_base + u64::from(spot.block_offset);
         let ts = UnixNanos(self.midnight + nanos as i64);
         self.units[usize::from(spot.n)].write(BlockMessage {
             offset,
             ts,
-            end: self.start + u32::from(spot.out) + out as u32,
+            end: self.frames_start + u32::from(spot.frames_offset) + out as u32,
             fixups_end: self.fixups_end,
             raw_end: self.raw_end,
             events,
@@ -156,7 +160,7 @@ impl BatchUnitContext<'_> {
 
 impl Default for ItchBatchScratch {
     fn default() -> Self {
-        Self { lists: [[BatchMessageOffset::default(); MESSAGES_MAX]; SORTS], singly: 0 }
+        Self { messages_by_type: [[BatchMessageOffset::default(); MESSAGES_MAX]; SORTS], singly: 0 }
     }
 }
 
@@ -164,7 +168,7 @@ impl ItchDecoder {
     /// Decodes the frequent messages from `batch_start` on; returns the offset where it stopped. This is
     /// `batch_start` if the next message must be decoded by itself.
     #[inline]
-    pub(super) fn batch(
+    pub(super) fn decode_batch(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
@@ -190,8 +194,10 @@ impl ItchDecoder {
         // A message that reaches over a mark of progress goes by itself.
         let mark = PROGRESS_BYTES - (base + batch_start as u64) % PROGRESS_BYTES;
         let upto = bytes.len().min(batch_start + mark as usize - 1);
-        let Self { batch: ItchBatchScratch { lists, singly }, images, stocks, firms, .. } = self;
-        let start = block.arena.len();
+        let Self {
+            batch: ItchBatchScratch { messages_by_type: lists, singly }, images, stocks, firms, ..
+        } = self;
+        let frames_start = block.arena.len();
         block.arena.reserve(MESSAGES_MAX * OUT_MAX);
         block.units.reserve(MESSAGES_MAX);
         let spare_arena = block.arena.spare_capacity_mut();
@@ -200,20 +206,21 @@ impl ItchDecoder {
             let Some(head) = bytes.get(end..).and_then(<[u8]>::first_chunk::<HEAD_BYTES>) else { break };
             let profile = &SORTED[usize::from(head[2])];
             let stated = u16::from_be_bytes([head[0], head[1]]);
-            let next = end + 2 + usize::from(stated);
-            if u32::from(stated) != profile.bytes || next > upto {
+            let next_offset = end + 2 + usize::from(stated);
+            if u32::from(stated) != profile.bytes || next_offset > upto {
                 break;
             }
             let list = usize::from(profile.type_index);
-            lists[list][counts[list]] = BatchMessageOffset { block_offset: end as u32, out, n: n as u16 };
+            lists[list][counts[list]] =
+                BatchMessageOffset { block_offset: end as u32, frames_offset: out, n: n as u16 };
             counts[list] += 1;
             stocks.prefetch(u16::from_be_bytes([head[3], head[4]]) & profile.stock);
             prefetch_behind(bytes, end + INPUT_AHEAD_BYTES);
             for line in 0..AHEAD_LINES {
                 prefetch_behind(spare_arena, usize::from(out) + 64 * line);
             }
-            out += profile.out;
-            (n, end) = (n + 1, next);
+            out += profile.frame_bytes;
+            (n, end) = (n + 1, next_offset);
         }
         if n < MESSAGES_MIN {
             *singly = n;
@@ -221,113 +228,129 @@ impl ItchDecoder {
         }
         let mut ends = BatchUnitContext {
             units: block.units.spare_capacity_mut().first_chunk_mut().expect("as reserved"),
-            base,
-            start: start as u32,
+            block_base: base,
+            frames_start: frames_start as u32,
             fixups_end: block.fixups.len() as u32,
             raw_end: block.raw.len() as u32,
             midnight: origin.midnight,
-            good: true,
+            times_are_valid: true,
         };
         let mut good = true;
         let messages_of = |type_index: usize| &lists[type_index][..counts[type_index]];
         for spot in messages_of(ADD) {
-            let m = AddOrder::new(body(bytes, spot));
-            let (ts, offset) = ends.end(spot, m.timestamp(), ADD);
+            let m = AddOrder::new(message_body(bytes, spot));
+            let (ts, offset) = ends.end_unit(spot, m.timestamp(), ADD);
             let (id, side) = (stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
-            good &= (id != InstrumentId::NONE) & (side != 0) & narrow(m.order()) & (m.shares() != 0);
-            let mut f =
-                PrototypeFrame::from_image(copy_image(spare_arena, spot.out, &images.order_new), ts, offset);
+            good &= (id != InstrumentId::NONE) & (side != 0) & fits_number(m.order()) & (m.shares() != 0);
+            let mut f = PrototypeFrame::from_image(
+                copy_image(spare_arena, spot.frames_offset, &images.order_new),
+                ts,
+                offset,
+            );
             f.instrument(id);
             f.0[at::KIND_A] = side;
             f.price(m.price());
-            f.shares(m.shares());
+            f.set_shares(m.shares());
             f.id(OID, m.order());
         }
         for spot in messages_of(ADD_MPID) {
-            let m = AddOrderMpid::new(body(bytes, spot));
-            let (ts, offset) = ends.end(spot, m.timestamp(), ADD_MPID);
+            let m = AddOrderMpid::new(message_body(bytes, spot));
+            let (ts, offset) = ends.end_unit(spot, m.timestamp(), ADD_MPID);
             let (id, side) = (stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
             let firm = firms.id(&m.attribution()).unwrap_or(0);
             good &= (id != InstrumentId::NONE)
                 & (side != 0)
                 & (firm != 0)
-                & narrow(m.order())
+                & fits_number(m.order())
                 & (m.shares() != 0);
-            let mut f =
-                PrototypeFrame::from_image(copy_image(spare_arena, spot.out, &images.order_new), ts, offset);
+            let mut f = PrototypeFrame::from_image(
+                copy_image(spare_arena, spot.frames_offset, &images.order_new),
+                ts,
+                offset,
+            );
             f.instrument(id);
             f.0[at::KIND_A] = side;
             f.price(m.price());
-            f.shares(m.shares());
-            f.firm(firm);
+            f.set_shares(m.shares());
+            f.set_firm(firm);
             f.id(OID, m.order());
         }
         for spot in messages_of(DELETE) {
-            let m = OrderDelete::new(body(bytes, spot));
-            let (ts, offset) = ends.end(spot, m.timestamp(), DELETE);
-            good &= narrow(m.order());
-            PrototypeFrame::from_image(copy_image(spare_arena, spot.out, &images.order_cancel), ts, offset)
-                .id(OID, m.order());
+            let m = OrderDelete::new(message_body(bytes, spot));
+            let (ts, offset) = ends.end_unit(spot, m.timestamp(), DELETE);
+            good &= fits_number(m.order());
+            PrototypeFrame::from_image(
+                copy_image(spare_arena, spot.frames_offset, &images.order_cancel),
+                ts,
+                offset,
+            )
+            .id(OID, m.order());
         }
         for spot in messages_of(EXECUTED) {
-            let m = OrderExecuted::new(body(bytes, spot));
-            let (ts, offset) = ends.end(spot, m.timestamp(), EXECUTED);
-            good &= narrow(m.order()) & narrow(m.match_number()) & (m.shares() != 0);
-            let mut f =
-                PrototypeFrame::from_image(copy_image(spare_arena, spot.out, &images.exec), ts, offset);
-            f.shares(m.shares());
+            let m = OrderExecuted::new(message_body(bytes, spot));
+            let (ts, offset) = ends.end_unit(spot, m.timestamp(), EXECUTED);
+            good &= fits_number(m.order()) & fits_number(m.match_number()) & (m.shares() != 0);
+            let mut f = PrototypeFrame::from_image(
+                copy_image(spare_arena, spot.frames_offset, &images.execution_frame),
+                ts,
+                offset,
+            );
+            f.set_shares(m.shares());
             f.0[at::KIND_A] = LIQ_ADDED;
             f.id(OID, m.order());
             f.id(MATCH_ID, m.match_number());
         }
         for spot in messages_of(CANCEL) {
-            let m = OrderCancel::new(body(bytes, spot));
-            let (ts, offset) = ends.end(spot, m.timestamp(), CANCEL);
-            good &= narrow(m.order()) & (m.shares() != 0);
+            let m = OrderCancel::new(message_body(bytes, spot));
+            let (ts, offset) = ends.end_unit(spot, m.timestamp(), CANCEL);
+            good &= fits_number(m.order()) & (m.shares() != 0);
             let mut f = PrototypeFrame::from_image(
-                copy_image(spare_arena, spot.out, &images.order_amend),
+                copy_image(spare_arena, spot.frames_offset, &images.order_amend),
                 ts,
                 offset,
             );
             f.id(OID, m.order());
             f.header(|h| with_extension(h, flags::LAST));
-            let line = copy_image(spare_arena, spot.out + AMENDED as u16, &[0; KEPT]);
+            let line = copy_image(spare_arena, spot.frames_offset + AMENDED as u16, &[0; KEPT]);
             write_reduction(line, m.shares());
         }
         for spot in messages_of(REPLACE) {
-            let m = OrderReplace::new(body(bytes, spot));
-            let (ts, offset) = ends.end(spot, m.timestamp(), REPLACE);
-            good &= narrow(m.order()) & narrow(m.new_order()) & (m.shares() != 0);
+            let m = OrderReplace::new(message_body(bytes, spot));
+            let (ts, offset) = ends.end_unit(spot, m.timestamp(), REPLACE);
+            good &= fits_number(m.order()) & fits_number(m.new_order()) & (m.shares() != 0);
             let mut f = PrototypeFrame::from_image(
-                copy_image(spare_arena, spot.out, &images.order_cancel),
+                copy_image(spare_arena, spot.frames_offset, &images.order_cancel),
                 ts,
                 offset,
             );
             f.id(OID, m.order());
             f.header(without_last);
             let mut f = PrototypeFrame::from_image(
-                copy_image(spare_arena, spot.out + CANCELLED as u16, &images.order_new),
+                copy_image(spare_arena, spot.frames_offset + CANCELLED as u16, &images.order_new),
                 ts,
                 offset,
             );
             f.price(m.price());
-            f.shares(m.shares());
+            f.set_shares(m.shares());
             f.id(OID, m.new_order());
             f.header(|h| with_extension(h, flags::LAST));
-            let line = copy_image(spare_arena, spot.out + (CANCELLED + NEW) as u16, &[0; KEPT]);
+            let line = copy_image(spare_arena, spot.frames_offset + (CANCELLED + NEW) as u16, &[0; KEPT]);
             keep_number(line, b"replaces", m.order());
         }
         for spot in messages_of(TRADE) {
-            let m = Trade::new(body(bytes, spot));
-            let (ts, offset) = ends.end(spot, m.timestamp(), TRADE);
+            let m = Trade::new(message_body(bytes, spot));
+            let (ts, offset) = ends.end_unit(spot, m.timestamp(), TRADE);
             let id = stocks.id(m.stock_locate(), &m.stock());
             let is_simple = (m.order() == 0) & (m.side() == b'B') & (m.shares() != 0);
-            good &= (id != InstrumentId::NONE) & is_simple & narrow(m.match_number());
-            let mut f =
-                PrototypeFrame::from_image(copy_image(spare_arena, spot.out, &images.trade), ts, offset);
+            good &= (id != InstrumentId::NONE) & is_simple & fits_number(m.match_number());
+            let mut f = PrototypeFrame::from_image(
+                copy_image(spare_arena, spot.frames_offset, &images.trade),
+                ts,
+                offset,
+            );
             f.print(id, m.price(), m.shares(), m.match_number());
         }
-        good &= ends.good;
+        good &= ends.times_are_valid;
         if !good {
             *singly = n;
             return batch_start;
@@ -339,7 +362,7 @@ impl ItchDecoder {
         // which are those of the images; and in the same loops the unit of each of them, which are the first `n`. A panic
         // before this leaves both lengths as they were.
         unsafe {
-            block.arena.set_len(start + usize::from(out));
+            block.arena.set_len(frames_start + usize::from(out));
             block.units.set_len(block.units.len() + n);
         }
         end
@@ -351,7 +374,7 @@ const MESSAGES_MIN: usize = 4;
 
 /// Returns the message after its length prefix.
 #[inline(always)]
-fn body<'b, const N: usize>(bytes: &'b [u8], spot: &BatchMessageOffset) -> &'b [u8; N] {
+fn message_body<'b, const N: usize>(bytes: &'b [u8], spot: &BatchMessageOffset) -> &'b [u8; N] {
     bytes[spot.block_offset as usize + 2..].first_chunk().expect("as long as its type")
 }
 

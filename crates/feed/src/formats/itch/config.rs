@@ -95,11 +95,11 @@ pub(super) struct CheckedItchConfig {
     pub framing: ItchFramingConfig,
     pub venue: String,
     pub currency: Option<String>,
-    pub suffix: String,
+    pub symbol_suffix: String,
     pub zone: String,
     /// Midnight of the session date in UTC nanoseconds; `None` if each source states its date.
     pub midnight: Option<i64>,
-    pub prints: bool,
+    pub emits_prints: bool,
     pub system_event: BTreeMap<u8, String>,
     pub trading_state: BTreeMap<u8, String>,
 }
@@ -121,10 +121,10 @@ impl CheckedItchConfig {
             framing: text.framing,
             venue: text.venue.clone(),
             currency: text.currency.clone(),
-            suffix: text.suffix.clone(),
+            symbol_suffix: text.suffix.clone(),
             zone: text.zone.clone(),
             midnight: text.session_date.as_ref().map(of_date).transpose()?,
-            prints: text.prints,
+            emits_prints: text.prints,
             system_event: phases_of(&text.system_event, "itch.system_event")?,
             trading_state: phases_of(&text.trading_state, "itch.trading_state")?,
         })
@@ -178,16 +178,18 @@ pub fn date_of_source(text: &ItchConfig, path: &Path) -> Result<Option<Vec<u8>>,
 /// `S013020-v50`.
 fn date_in_name(name: &str) -> Option<(u16, u8, u8)> {
     let bytes = name.as_bytes();
-    let mut start = 0;
-    while start < bytes.len() {
-        let run = bytes[start..].iter().take_while(|b| b.is_ascii_digit()).count();
+    let mut frame_start = 0;
+    while frame_start < bytes.len() {
+        let run = bytes[frame_start..].iter().take_while(|b| b.is_ascii_digit()).count();
         let part = |from: usize, to: usize| {
-            bytes[start + from..start + to].iter().fold(0u16, |n, b| n * 10 + u16::from(b - b'0'))
+            bytes[frame_start + from..frame_start + to].iter().fold(0u16, |n, b| n * 10 + u16::from(b - b'0'))
         };
         let date = match run {
             8 if (1900..2200).contains(&part(0, 4)) => Some((part(0, 4), part(4, 6), part(6, 8))),
             8 => Some((part(4, 8), part(0, 2), part(2, 4))),
-            6 if bytes[start + 6..].starts_with(b"-v") => Some((2000 + part(4, 6), part(0, 2), part(2, 4))),
+            6 if bytes[frame_start + 6..].starts_with(b"-v") => {
+                Some((2000 + part(4, 6), part(0, 2), part(2, 4)))
+            }
             _ => None,
         };
         if let Some((year, month, day)) = date
@@ -196,7 +198,7 @@ fn date_in_name(name: &str) -> Option<(u16, u8, u8)> {
         {
             return Some((year, month as u8, day as u8));
         }
-        start += run.max(1);
+        frame_start += run.max(1);
     }
     None
 }

@@ -5,9 +5,9 @@ use unitape_model::{Dictionary, NameKind};
 /// The participants seen last, each at the one place that its letters may have.
 #[derive(Debug)]
 pub(super) struct FirmCache {
-    slots: Box<[FirmSlot; SLOTS]>,
+    firm_slots: Box<[FirmSlot; SLOTS]>,
     /// The number of firms in the dictionary at the last check; ids belong to one tape.
-    names: u32,
+    firm_count: u32,
 }
 
 /// Letters and id; an id of 0 means no id.
@@ -17,29 +17,29 @@ const SLOTS: usize = 1024;
 
 impl Default for FirmCache {
     fn default() -> Self {
-        Self { slots: Box::new([([0; 4], 0); SLOTS]), names: 0 }
+        Self { firm_slots: Box::new([([0; 4], 0); SLOTS]), firm_count: 0 }
     }
 }
 
 impl FirmCache {
     /// Forgets the ids if `dictionary` is not a later state of the last dictionary.
     pub fn match_dictionary(&mut self, dictionary: &Dictionary) {
-        let names = dictionary.len(NameKind::Firm);
-        if names < self.names {
+        let firm_count = dictionary.len(NameKind::Firm);
+        if firm_count < self.firm_count {
             self.forget_ids();
         }
-        self.names = names;
+        self.firm_count = firm_count;
     }
 
     /// Forgets all ids, so that each must be looked up again.
     pub fn forget_ids(&mut self) {
-        self.slots.fill(([0; 4], 0));
+        self.firm_slots.fill(([0; 4], 0));
     }
 
     /// Returns the cached id of these letters; 0 for an empty name. Returns `None` if the id must be looked up.
     #[inline]
     pub fn id(&self, letters: &[u8; 4]) -> Option<u32> {
-        let (its, id) = self.slots[slot_index(letters)];
+        let (its, id) = self.firm_slots[slot_index(letters)];
         (its == *letters && (id != 0 || *letters == [0; 4])).then_some(id)
     }
 
@@ -50,7 +50,7 @@ impl FirmCache {
             && !name.is_empty()
             && let Some(id) = dictionary.get(NameKind::Firm, name)
         {
-            self.slots[slot_index(letters)] = (*letters, id);
+            self.firm_slots[slot_index(letters)] = (*letters, id);
         }
     }
 }

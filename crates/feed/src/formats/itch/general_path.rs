@@ -28,7 +28,7 @@ use unitape_model::{
 };
 
 /// Writes the events of a message: their time and how many, or why not; then nothing that was written counts.
-pub(super) fn write(
+pub(super) fn write_events(
     decoder: &mut ItchDecoder,
     block: &mut Block,
     message: ItchMessage<'_>,
@@ -44,14 +44,15 @@ pub(super) fn write(
     let ts = UnixNanos(origin.midnight + message.timestamp() as i64);
     // All of a session is of one venue, also what has no place for it.
     lookup.set_event(Some(decoder.config.venue.as_bytes()), ts);
-    let mut out = ItchEventWriter { block, dictionary, lookup, origin, ts, count: 0, last: 0 };
+    let mut out =
+        ItchEventWriter { block, dictionary, instrument_lookup: lookup, origin, ts, count: 0, last_start: 0 };
     if decoder.restarted {
-        let session = decoder.mold.session();
-        out.status(decoder, None, "restarted", &session, |_| Ok(()))?;
+        let session = decoder.mold.last_session();
+        out.write_status(decoder, None, "restarted", &session, |_| Ok(()))?;
     }
     out.message(decoder, message)?;
     decoder.restarted = false;
-    let ItchEventWriter { block, count, last, .. } = out;
+    let ItchEventWriter { block, count, last_start: last, .. } = out;
     let header = FrameHeader::read(&block.arena[last..]);
     header.with_flags(flags::LAST).write(&mut block.arena[last..]);
     decoder.stocks.look_up(message.stock_locate(), dictionary, &decoder.config);
@@ -65,12 +66,12 @@ pub(super) fn write(
 struct ItchEventWriter<'o, I> {
     block: &'o mut Block,
     dictionary: &'o Dictionary,
-    lookup: &'o mut I,
+    instrument_lookup: &'o mut I,
     origin: ItchMessageOrigin,
     ts: UnixNanos,
     count: u32,
     /// Start of the last event.
-    last: usize,
+    last_start: usize,
 }
 
 /// The fields of an order that an event has; unknown ones are left out.
@@ -171,19 +172,19 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                 some_shares(m.shares())?;
                 if d.orders.is_none() {
                     let fields = OrderEventFields { order: m.order(), ..OrderEventFields::default() };
-                    return self.order(d, EventKind::OrderAmend, &fields, |e| {
-                        e.qty(EventField::QtyReduced, m.shares().into())
+                    return self.write_order(d, EventKind::OrderAmend, &fields, |e| {
+                        e.set_shares(EventField::QtyReduced, m.shares().into())
                     });
                 }
                 let order = d.reduce_order(m.stock_locate(), m.order(), m.shares(), false)?.order;
                 match order.left {
-                    0 => self.order(
+                    0 => self.write_order(
                         d,
                         EventKind::OrderCancel,
                         &OrderEventFields::from_order(&order, m.shares()),
                         |_| Ok(()),
                     ),
-                    left => self.order(
+                    left => self.write_order(
                         d,
                         EventKind::OrderAmend,
                         &OrderEventFields::from_order(&order, order.done + left),
@@ -199,20 +200,20 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                         OrderEventFields::from_order(&order, order.left)
                     }
                 };
-                self.order(d, EventKind::OrderCancel, &fields, |_| Ok(()))
+                self.write_order(d, EventKind::OrderCancel, &fields, |_| Ok(()))
             }
             ItchMessage::OrderReplace(m) => {
                 some_shares(m.shares())?;
                 let (old, new) = match d.orders {
                     None => {
                         let (px, shares) = (Some(m.price()), Some(m.shares()));
-                        let new = OrderEventFields {
+                        let new_order = OrderEventFields {
                             order: m.new_order(),
                             px,
                             shares,
                             ..OrderEventFields::default()
                         };
-                        (OrderEventFields { order: m.order(), ..OrderEventFields::default() }, new)
+                        (OrderEventFields { order: m.order(), ..OrderEventFields::default() }, new_order)
                     }
                     Some(_) => {
                         let (old, new) = d.replace_order(m.stock_locate(), m)?;
@@ -222,15 +223,15 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                         )
                     }
                 };
-                self.order(d, EventKind::OrderCancel, &old, |_| Ok(()))?;
-                self.order(d, EventKind::OrderNew, &new, |e| e.keep_number("replaces", m.order()))
+                self.write_order(d, EventKind::OrderCancel, &old, |_| Ok(()))?;
+                self.write_order(d, EventKind::OrderNew, &new, |e| e.keep_number("replaces", m.order()))
             }
             ItchMessage::Trade(m) => {
                 some_shares(m.shares())?;
                 d.check_stock(m.stock_locate(), &m.stock())?;
                 let (px, shares) = (m.price(), m.shares().into());
                 let print = PrintFields { px, shares, match_number: m.match_number() };
-                self.trade(d, &m.stock(), print, |e| {
+                self.write_trade(d, &m.stock(), print, |e| {
                     if m.order() != 0 {
                         e.keep_number("order", m.order())?;
                     }
@@ -241,33 +242,33 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                 d.check_stock(m.stock_locate(), &m.stock())?;
                 let letter = [m.cross_type()];
                 if m.shares() == 0 {
-                    return self.status(d, Some(&m.stock()), "no_cross", &letter, |_| Ok(()));
+                    return self.write_status(d, Some(&m.stock()), "no_cross", &letter, |_| Ok(()));
                 }
                 let (px, shares) = (m.price(), m.shares());
                 let print = PrintFields { px, shares, match_number: m.match_number() };
-                self.trade(d, &m.stock(), print, |e| e.text(EventField::Cond, &letter))
+                self.write_trade(d, &m.stock(), print, |e| e.set_text(EventField::Cond, &letter))
             }
-            other => self.rest(d, other),
+            other => self.decode_other(d, other),
         }
     }
 
     /// Decodes messages that do not concern a single order.
-    fn rest(&mut self, d: &mut ItchDecoder, message: ItchMessage<'_>) -> Result<(), MessageRefusal> {
+    fn decode_other(&mut self, d: &mut ItchDecoder, message: ItchMessage<'_>) -> Result<(), MessageRefusal> {
         match message {
             ItchMessage::SystemEvent(m) => {
                 let code = [m.event()];
                 if let Some(phase) = d.config.system_event.get(&m.event()).cloned() {
                     self.event(d, EventKind::Session, |e| {
-                        e.venue()?.text(EventField::Phase, phase.as_bytes())
+                        e.venue()?.set_text(EventField::Phase, phase.as_bytes())
                     })?;
                 }
-                self.status(d, None, "system", &code, |_| Ok(()))
+                self.write_status(d, None, "system", &code, |_| Ok(()))
             }
             ItchMessage::TradingAction(m) => {
                 d.check_stock(m.stock_locate(), &m.stock())?;
                 if let Some(phase) = d.config.trading_state.get(&m.state()).cloned() {
                     self.event(d, EventKind::Session, |e| {
-                        e.venue()?.stock(&m.stock())?.text(EventField::Phase, phase.as_bytes())
+                        e.venue()?.set_stock(&m.stock())?.set_text(EventField::Phase, phase.as_bytes())
                     })?;
                 }
                 let state = match m.state() {
@@ -277,50 +278,50 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                     b'T' => "trading",
                     _ => "other",
                 };
-                self.status(d, Some(&m.stock()), state, &m.reason(), |e| {
+                self.write_status(d, Some(&m.stock()), state, &m.reason(), |e| {
                     e.keep_letter("trading_state", m.state(), state == "other")
                 })
             }
             ItchMessage::OperationalHalt(m) => {
                 d.check_stock(m.stock_locate(), &m.stock())?;
                 let state = if m.action() == b'T' { "op_trading" } else { "op_halt" };
-                self.status(d, Some(&m.stock()), state, &[m.market()], |e| {
+                self.write_status(d, Some(&m.stock()), state, &[m.market()], |e| {
                     e.keep_letter("action", m.action(), !matches!(m.action(), b'H' | b'T'))
                 })
             }
             ItchMessage::RegSho(m) => {
                 d.check_stock(m.stock_locate(), &m.stock())?;
-                self.status(d, Some(&m.stock()), "reg_sho", &[m.action()], |_| Ok(()))
+                self.write_status(d, Some(&m.stock()), "reg_sho", &[m.action()], |_| Ok(()))
             }
             ItchMessage::ParticipantPosition(m) => {
                 d.check_stock(m.stock_locate(), &m.stock())?;
-                self.status(d, Some(&m.stock()), "participant", &m.mpid(), |e| {
+                self.write_status(d, Some(&m.stock()), "participant", &m.mpid(), |e| {
                     e.keep_letter("primary", m.primary(), true)?;
                     e.keep_letter("mode", m.mode(), true)?;
                     e.keep_letter("participant_state", m.state(), true)
                 })
             }
-            ItchMessage::MwcbLevels(m) => self.status(d, None, "mwcb_levels", b"", |e| {
+            ItchMessage::MwcbLevels(m) => self.write_status(d, None, "mwcb_levels", b"", |e| {
                 e.keep_price("level_1", m.level_1(), 8)?;
                 e.keep_price("level_2", m.level_2(), 8)?;
                 e.keep_price("level_3", m.level_3(), 8)
             }),
-            ItchMessage::MwcbStatus(m) => self.status(d, None, "mwcb", &[m.breached()], |_| Ok(())),
+            ItchMessage::MwcbStatus(m) => self.write_status(d, None, "mwcb", &[m.breached()], |_| Ok(())),
             ItchMessage::IpoQuoting(m) => {
                 d.check_stock(m.stock_locate(), &m.stock())?;
-                self.status(d, Some(&m.stock()), "ipo_quoting", &[m.qualifier()], |e| {
+                self.write_status(d, Some(&m.stock()), "ipo_quoting", &[m.qualifier()], |e| {
                     e.keep_number("release_time", m.release_time().into())?;
                     e.keep_price("ipo_price", m.price().into(), 4)
                 })
             }
             ItchMessage::RetailInterest(m) => {
                 d.check_stock(m.stock_locate(), &m.stock())?;
-                self.status(d, Some(&m.stock()), "retail", &[m.interest()], |_| Ok(()))
+                self.write_status(d, Some(&m.stock()), "retail", &[m.interest()], |_| Ok(()))
             }
             ItchMessage::BrokenTrade(m) => {
                 let stock = d.stocks.symbol(m.stock_locate()).filter(|_| d.orders.is_some());
                 let number = m.match_number().to_string();
-                self.status(d, stock.as_ref(), "trade_broken", number.as_bytes(), |_| Ok(()))
+                self.write_status(d, stock.as_ref(), "trade_broken", number.as_bytes(), |_| Ok(()))
             }
             ItchMessage::LuldCollar(m) => {
                 d.check_stock(m.stock_locate(), &m.stock())?;
@@ -357,15 +358,15 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                 d.check_stock(m.stock_locate(), &m.stock())?;
                 let currency = d.config.currency.clone();
                 self.event(d, EventKind::Ref, |e| {
-                    let e = e.stock(&m.stock())?;
+                    let e = e.set_stock(&m.stock())?;
                     e.venue_in(EventField::Mic)?;
-                    e.text(EventField::Symbol, m.stock().trim_ascii_end())?;
+                    e.set_text(EventField::Symbol, m.stock().trim_ascii_end())?;
                     if let Some(ccy) = &currency {
-                        e.text(EventField::Ccy, ccy.as_bytes())?;
+                        e.set_text(EventField::Ccy, ccy.as_bytes())?;
                     }
-                    e.qty(EventField::Lot, m.round_lot_size().into())?;
+                    e.set_shares(EventField::Lot, m.round_lot_size().into())?;
                     if m.luld_tier().is_ascii_digit() {
-                        e.set(EventField::Tier, EventValue::UInt((m.luld_tier() - b'0').into()))?;
+                        e.set_field(EventField::Tier, EventValue::UInt((m.luld_tier() - b'0').into()))?;
                     }
                     for (name, letter) in [
                         ("market_category", m.market_category()),
@@ -422,30 +423,30 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
             Some(_) => {
                 let reduced_order = d.reduce_order(locate, order, shares, true)?.order;
                 let px = print_price.map_or(reduced_order.px, |price| price.px);
-                let left = reduced_order.left;
+                let shares_left = reduced_order.left;
                 let fields =
                     OrderEventFields { px: Some(px), ..OrderEventFields::from_order(&reduced_order, shares) };
-                self.order(d, EventKind::Exec, &fields, |e| {
-                    e.id(EventField::MatchId, match_number)?.text(EventField::Liq, liq.as_bytes())?;
-                    e.keep_number("left", left.into())
+                self.write_order(d, EventKind::Exec, &fields, |e| {
+                    e.id(EventField::MatchId, match_number)?.set_text(EventField::Liq, liq.as_bytes())?;
+                    e.keep_number("left", shares_left.into())
                 })?;
-                if d.config.prints && liq == "A" {
+                if d.config.emits_prints && liq == "A" {
                     let stock = d.stocks.symbol(locate).expect("an order that lives has a symbol");
                     let print = PrintFields { px, shares: shares.into(), match_number };
-                    self.trade(d, &stock, print, |e| {
+                    self.write_trade(d, &stock, print, |e| {
                         // The resting order was hit by one of the other side.
-                        e.text(EventField::Side, if reduced_order.side == 1 { b"S" } else { b"B" })
+                        e.set_text(EventField::Side, if reduced_order.side == 1 { b"S" } else { b"B" })
                     })?;
                 }
                 return Ok(());
             }
         };
-        self.order(d, EventKind::Exec, &fields, |e| {
-            e.id(EventField::MatchId, match_number)?.text(EventField::Liq, liq.as_bytes())
+        self.write_order(d, EventKind::Exec, &fields, |e| {
+            e.id(EventField::MatchId, match_number)?.set_text(EventField::Liq, liq.as_bytes())
         })
     }
 
-    fn order(
+    fn write_order(
         &mut self,
         d: &ItchDecoder,
         kind: EventKind,
@@ -467,30 +468,30 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         self.event(d, kind, |e| {
             e.venue()?.id(EventField::Oid, fields.order)?;
             if let Some(stock) = stock {
-                e.stock(stock)?;
+                e.set_stock(stock)?;
             }
             match fields.side {
-                1 => e.text(EventField::Side, b"B")?,
-                2 => e.text(EventField::Side, b"S")?,
+                1 => e.set_text(EventField::Side, b"B")?,
+                2 => e.set_text(EventField::Side, b"S")?,
                 _ => {}
             }
             if let Some(px) = fields.px {
                 e.price(px)?;
             }
             if let Some(shares) = fields.shares {
-                e.qty(EventField::Qty, shares.into())?;
+                e.set_shares(EventField::Qty, shares.into())?;
             }
             if fields.firm != [0; 4] && !fields.firm.trim_ascii_end().is_empty() {
-                e.text(EventField::Firm, fields.firm.trim_ascii_end())?;
+                e.set_text(EventField::Firm, fields.firm.trim_ascii_end())?;
             }
             if kind == EventKind::OrderNew {
-                e.text(EventField::Type, b"limit")?;
+                e.set_text(EventField::Type, b"limit")?;
             }
             more(e)
         })
     }
 
-    fn trade(
+    fn write_trade(
         &mut self,
         d: &ItchDecoder,
         stock: &[u8; 8],
@@ -498,14 +499,14 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         more: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
         self.event(d, EventKind::Trade, |e| {
-            e.venue()?.stock(stock)?.price(print.px)?;
-            e.qty(EventField::Qty, print.shares)?;
+            e.venue()?.set_stock(stock)?.price(print.px)?;
+            e.set_shares(EventField::Qty, print.shares)?;
             e.id(EventField::MatchId, print.match_number)?;
             more(e)
         })
     }
 
-    fn status(
+    fn write_status(
         &mut self,
         d: &ItchDecoder,
         stock: Option<&[u8; 8]>,
@@ -516,11 +517,11 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         self.event(d, EventKind::Status, |e| {
             e.venue()?;
             if let Some(stock) = stock {
-                e.stock(stock)?;
+                e.set_stock(stock)?;
             }
-            e.text(EventField::State, state.as_bytes())?;
+            e.set_text(EventField::State, state.as_bytes())?;
             if !reason.trim_ascii_end().is_empty() {
-                e.text(EventField::Reason, reason.trim_ascii_end())?;
+                e.set_text(EventField::Reason, reason.trim_ascii_end())?;
             }
             more(e)
         })
@@ -535,8 +536,8 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         more: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
         self.event(d, EventKind::RefPx, |e| {
-            e.stock(stock)?.price(px)?;
-            e.text(EventField::Source, source.as_bytes())?;
+            e.set_stock(stock)?.price(px)?;
+            e.set_text(EventField::Source, source.as_bytes())?;
             more(e)
         })
     }
@@ -547,7 +548,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         kind: EventKind,
         fill: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
-        let start = self.block.arena.len();
+        let frame_start = self.block.arena.len();
         let (arena, names) = self.block.builder(self.dictionary);
         let mut event = EventBuilder::begin(arena, kind, self.ts);
         event.source(self.origin.source, self.origin.offset as u32);
@@ -557,7 +558,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         let mut draft = ItchEventDraft {
             event,
             names,
-            lookup: &mut *self.lookup,
+            instrument_lookup: &mut *self.instrument_lookup,
             config: &d.config,
             field: EventField::Instr,
         };
@@ -569,7 +570,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         };
         fill_outcome.map_err(into_refusal)?;
         event.finish(0).map_err(into_refusal)?;
-        (self.count, self.last) = (self.count + 1, start);
+        (self.count, self.last_start) = (self.count + 1, frame_start);
         Ok(())
     }
 }
@@ -578,7 +579,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
 struct ItchEventDraft<'e, I> {
     event: EventBuilder<'e>,
     names: BlockNameResolver<'e>,
-    lookup: &'e mut I,
+    instrument_lookup: &'e mut I,
     config: &'e CheckedItchConfig,
     /// The current field, for errors.
     field: EventField,
@@ -587,15 +588,15 @@ struct ItchEventDraft<'e, I> {
 type DraftResult<'m, 'e, I> = Result<&'m mut ItchEventDraft<'e, I>, Refusal>;
 
 impl<'e, I: InstrumentLookup> ItchEventDraft<'e, I> {
-    fn set(&mut self, field: EventField, value: EventValue<'_>) -> Result<(), Refusal> {
+    fn set_field(&mut self, field: EventField, value: EventValue<'_>) -> Result<(), Refusal> {
         self.field = field;
         self.event.set_field(field, value)
     }
 
-    fn text(&mut self, field: EventField, text: &[u8]) -> Result<(), Refusal> {
+    fn set_text(&mut self, field: EventField, text: &[u8]) -> Result<(), Refusal> {
         self.field = field;
         let spec = self.event.schema().get(field).expect("a field of the kind");
-        self.event.set_text(spec, text, &mut self.lookup.resolver(&mut self.names))
+        self.event.set_text(spec, text, &mut self.instrument_lookup.resolver(&mut self.names))
     }
 
     fn venue(&mut self) -> DraftResult<'_, 'e, I> {
@@ -605,29 +606,29 @@ impl<'e, I: InstrumentLookup> ItchEventDraft<'e, I> {
 
     fn venue_in(&mut self, field: EventField) -> Result<(), Refusal> {
         let venue = self.config.venue.as_bytes();
-        self.text(field, venue)
+        self.set_text(field, venue)
     }
 
-    fn stock(&mut self, stock: &[u8; 8]) -> DraftResult<'_, 'e, I> {
+    fn set_stock(&mut self, stock: &[u8; 8]) -> DraftResult<'_, 'e, I> {
         let mut name = stock.trim_ascii_end().to_vec();
-        name.extend_from_slice(self.config.suffix.as_bytes());
-        self.text(EventField::Instr, &name)?;
+        name.extend_from_slice(self.config.symbol_suffix.as_bytes());
+        self.set_text(EventField::Instr, &name)?;
         Ok(self)
     }
 
     fn price(&mut self, units: u32) -> Result<(), Refusal> {
-        self.set(EventField::Px, EventValue::Price(Price(i64::from(units) * PRICE_UNIT)))
+        self.set_field(EventField::Px, EventValue::Price(Price(i64::from(units) * PRICE_UNIT)))
     }
 
-    fn qty(&mut self, field: EventField, shares: u64) -> Result<(), Refusal> {
+    fn set_shares(&mut self, field: EventField, shares: u64) -> Result<(), Refusal> {
         self.field = field;
         let shares =
             i64::try_from(shares).map_err(|_| Refusal::from(unitape_model::NumberFault::DoesNotFit))?;
-        self.set(field, EventValue::Decimal(Decimal::from_int(shares)))
+        self.set_field(field, EventValue::Decimal(Decimal::from_int(shares)))
     }
 
     fn id(&mut self, field: EventField, id: u64) -> DraftResult<'_, 'e, I> {
-        self.set(field, EventValue::Id(InlineId::Number(id)))?;
+        self.set_field(field, EventValue::Id(InlineId::Number(id)))?;
         Ok(self)
     }
 

@@ -5,8 +5,8 @@
 
 use super::general_path::side;
 use super::image::{
-    LIQ_ADDED, MATCH_ID, OID, PrototypeFrame, narrow, put_number, put_reduction, time, with_extension,
-    without_last,
+    LIQ_ADDED, MATCH_ID, OID, PrototypeFrame, event_time, fits_number, put_number, put_reduction,
+    with_extension, without_last,
 };
 use super::orders::ItchOrderState;
 use super::{ItchDecoder, ItchMessageOrigin};
@@ -41,7 +41,7 @@ impl ItchDecoder {
         let arena = &mut block.arena;
         macro_rules! when {
             ($m:expr, $($ok:expr),*) => {{
-                let Some(ts) = time($m.timestamp(), &origin) else { return false };
+                let Some(ts) = event_time($m.timestamp(), &origin) else { return false };
                 if !($($ok &&)* true) {
                     return false;
                 }
@@ -51,60 +51,68 @@ impl ItchDecoder {
         let ts = match message {
             ItchMessage::AddOrder(m) => {
                 let (id, side) = (self.stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
-                let ts = when!(m, id != InstrumentId::NONE, side != 0, narrow(m.order()), m.shares() != 0);
-                let mut f = PrototypeFrame::append(arena, &self.images.order_new, ts, &origin);
+                let ts =
+                    when!(m, id != InstrumentId::NONE, side != 0, fits_number(m.order()), m.shares() != 0);
+                let mut f = PrototypeFrame::append_frame(arena, &self.images.order_new, ts, &origin);
                 f.instrument(id);
                 f.0[at::KIND_A] = side;
                 f.price(m.price());
-                f.shares(m.shares());
+                f.set_shares(m.shares());
                 f.id(OID, m.order());
                 ts
             }
             ItchMessage::AddOrderMpid(m) => {
                 let (id, side) = (self.stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
                 let firm = self.firms.id(&m.attribution());
-                let named = firm.is_some_and(|f| f != 0);
-                let ts =
-                    when!(m, id != InstrumentId::NONE, side != 0, named, narrow(m.order()), m.shares() != 0);
-                let mut f = PrototypeFrame::append(arena, &self.images.order_new, ts, &origin);
+                let has_firm = firm.is_some_and(|f| f != 0);
+                let ts = when!(
+                    m,
+                    id != InstrumentId::NONE,
+                    side != 0,
+                    has_firm,
+                    fits_number(m.order()),
+                    m.shares() != 0
+                );
+                let mut f = PrototypeFrame::append_frame(arena, &self.images.order_new, ts, &origin);
                 f.instrument(id);
                 f.0[at::KIND_A] = side;
                 f.price(m.price());
-                f.shares(m.shares());
-                f.firm(firm.unwrap_or(0));
+                f.set_shares(m.shares());
+                f.set_firm(firm.unwrap_or(0));
                 f.id(OID, m.order());
                 ts
             }
             ItchMessage::OrderDelete(m) => {
-                let ts = when!(m, narrow(m.order()));
-                PrototypeFrame::append(arena, &self.images.order_cancel, ts, &origin).id(OID, m.order());
+                let ts = when!(m, fits_number(m.order()));
+                PrototypeFrame::append_frame(arena, &self.images.order_cancel, ts, &origin)
+                    .id(OID, m.order());
                 ts
             }
             ItchMessage::OrderExecuted(m) => {
-                let ts = when!(m, narrow(m.order()), narrow(m.match_number()), m.shares() != 0);
-                let mut f = PrototypeFrame::append(arena, &self.images.exec, ts, &origin);
-                f.shares(m.shares());
+                let ts = when!(m, fits_number(m.order()), fits_number(m.match_number()), m.shares() != 0);
+                let mut f = PrototypeFrame::append_frame(arena, &self.images.execution_frame, ts, &origin);
+                f.set_shares(m.shares());
                 f.0[at::KIND_A] = LIQ_ADDED;
                 f.id(OID, m.order());
                 f.id(MATCH_ID, m.match_number());
                 ts
             }
             ItchMessage::OrderCancel(m) => {
-                let ts = when!(m, narrow(m.order()), m.shares() != 0);
-                let mut f = PrototypeFrame::append(arena, &self.images.order_amend, ts, &origin);
+                let ts = when!(m, fits_number(m.order()), m.shares() != 0);
+                let mut f = PrototypeFrame::append_frame(arena, &self.images.order_amend, ts, &origin);
                 f.id(OID, m.order());
                 f.header(|h| with_extension(h, flags::LAST));
                 put_reduction(arena, m.shares());
                 ts
             }
             ItchMessage::OrderReplace(m) => {
-                let ts = when!(m, narrow(m.order()), narrow(m.new_order()), m.shares() != 0);
-                let mut f = PrototypeFrame::append(arena, &self.images.order_cancel, ts, &origin);
+                let ts = when!(m, fits_number(m.order()), fits_number(m.new_order()), m.shares() != 0);
+                let mut f = PrototypeFrame::append_frame(arena, &self.images.order_cancel, ts, &origin);
                 f.id(OID, m.order());
                 f.header(without_last);
-                let mut f = PrototypeFrame::append(arena, &self.images.order_new, ts, &origin);
+                let mut f = PrototypeFrame::append_frame(arena, &self.images.order_new, ts, &origin);
                 f.price(m.price());
-                f.shares(m.shares());
+                f.set_shares(m.shares());
                 f.id(OID, m.new_order());
                 f.header(|h| with_extension(h, flags::LAST));
                 put_number(arena, b"replaces", m.order());
@@ -114,8 +122,8 @@ impl ItchDecoder {
             ItchMessage::Trade(m) => {
                 let id = self.stocks.id(m.stock_locate(), &m.stock());
                 let is_simple = m.order() == 0 && m.side() == b'B' && m.shares() != 0;
-                let ts = when!(m, id != InstrumentId::NONE, is_simple, narrow(m.match_number()));
-                let mut f = PrototypeFrame::append(arena, &self.images.trade, ts, &origin);
+                let ts = when!(m, id != InstrumentId::NONE, is_simple, fits_number(m.match_number()));
+                let mut f = PrototypeFrame::append_frame(arena, &self.images.trade, ts, &origin);
                 f.print(id, m.price(), m.shares(), m.match_number());
                 ts
             }
@@ -167,39 +175,39 @@ impl ItchDecoder {
             }
             ItchMessage::OrderDelete(m) => {
                 let id = self.stocks.id_of(m.stock_locate());
-                let Some(ts) = time(m.timestamp(), &origin) else { return false };
-                if id == InstrumentId::NONE || !narrow(m.order()) {
+                let Some(ts) = event_time(m.timestamp(), &origin) else { return false };
+                if id == InstrumentId::NONE || !fits_number(m.order()) {
                     return false;
                 }
                 let Some((order, left, firm)) = self.delete_simple(m.stock_locate(), m.order()) else {
                     return false;
                 };
-                let mut f = PrototypeFrame::append(arena, &self.images.order_cancel, ts, &origin);
-                f.order(&order, id, firm);
-                f.shares(left);
+                let mut f = PrototypeFrame::append_frame(arena, &self.images.order_cancel, ts, &origin);
+                f.set_order(&order, id, firm);
+                f.set_shares(left);
                 f.id(OID, order.order);
                 (ts, 1)
             }
             ItchMessage::OrderExecuted(m) => {
                 let id = self.stocks.id_of(m.stock_locate());
-                let Some(ts) = time(m.timestamp(), &origin) else { return false };
-                let fits = narrow(m.order()) && narrow(m.match_number()) && m.shares() != 0;
-                if id == InstrumentId::NONE || !fits {
+                let Some(ts) = event_time(m.timestamp(), &origin) else { return false };
+                let fits_fields = fits_number(m.order()) && fits_number(m.match_number()) && m.shares() != 0;
+                if id == InstrumentId::NONE || !fits_fields {
                     return false;
                 }
                 let reduction = self.reduce_simple(m.stock_locate(), m.order(), m.shares(), true);
                 let Some((order, firm)) = reduction else { return false };
-                let prints = self.config.prints;
-                let mut f = PrototypeFrame::append(arena, &self.images.exec, ts, &origin);
+                let prints = self.config.emits_prints;
+                let mut f = PrototypeFrame::append_frame(arena, &self.images.execution_frame, ts, &origin);
                 f.0[at::KIND_A] = LIQ_ADDED;
-                f.order(&order, id, firm);
-                f.shares(m.shares());
+                f.set_order(&order, id, firm);
+                f.set_shares(m.shares());
                 f.id(OID, order.order);
                 f.id(MATCH_ID, m.match_number());
                 f.header(|h| with_extension(h, if prints { 0 } else { flags::LAST }));
                 put_number(arena, b"left", order.left.into());
                 if prints {
-                    let mut f = PrototypeFrame::append(arena, &self.images.trade, ts, &origin);
+                    let mut f = PrototypeFrame::append_frame(arena, &self.images.trade, ts, &origin);
                     f.print(id, order.px, m.shares(), m.match_number());
                     f.0[at::KIND_A] = 3 - order.side;
                 }
@@ -207,9 +215,9 @@ impl ItchDecoder {
             }
             ItchMessage::OrderCancel(m) => {
                 let id = self.stocks.id_of(m.stock_locate());
-                let Some(ts) = time(m.timestamp(), &origin) else { return false };
-                let fits = narrow(m.order()) && m.shares() != 0;
-                if id == InstrumentId::NONE || !fits {
+                let Some(ts) = event_time(m.timestamp(), &origin) else { return false };
+                let fits_fields = fits_number(m.order()) && m.shares() != 0;
+                if id == InstrumentId::NONE || !fits_fields {
                     return false;
                 }
                 let reduction = self.reduce_simple(m.stock_locate(), m.order(), m.shares(), false);
@@ -218,29 +226,29 @@ impl ItchDecoder {
                     0 => (&self.images.order_cancel, m.shares()),
                     left => (&self.images.order_amend, order.done + left),
                 };
-                let mut f = PrototypeFrame::append(arena, image, ts, &origin);
-                f.order(&order, id, firm);
-                f.shares(shares);
+                let mut f = PrototypeFrame::append_frame(arena, image, ts, &origin);
+                f.set_order(&order, id, firm);
+                f.set_shares(shares);
                 f.id(OID, order.order);
                 (ts, 1)
             }
             ItchMessage::OrderReplace(m) => {
                 let id = self.stocks.id_of(m.stock_locate());
-                let Some(ts) = time(m.timestamp(), &origin) else { return false };
-                let fits = narrow(m.order()) && narrow(m.new_order()) && m.shares() != 0;
-                if id == InstrumentId::NONE || !fits {
+                let Some(ts) = event_time(m.timestamp(), &origin) else { return false };
+                let fits_fields = fits_number(m.order()) && fits_number(m.new_order()) && m.shares() != 0;
+                if id == InstrumentId::NONE || !fits_fields {
                     return false;
                 }
                 let Some(firm) = self.firm_of_order(m.stock_locate(), m.order()) else { return false };
                 let Ok((old, new)) = self.replace_order(m.stock_locate(), m) else { return false };
-                let mut f = PrototypeFrame::append(arena, &self.images.order_cancel, ts, &origin);
-                f.order(&old, id, firm);
-                f.shares(old.left);
+                let mut f = PrototypeFrame::append_frame(arena, &self.images.order_cancel, ts, &origin);
+                f.set_order(&old, id, firm);
+                f.set_shares(old.left);
                 f.id(OID, old.order);
                 f.header(without_last);
-                let mut f = PrototypeFrame::append(arena, &self.images.order_new, ts, &origin);
-                f.order(&new, id, firm);
-                f.shares(new.left);
+                let mut f = PrototypeFrame::append_frame(arena, &self.images.order_new, ts, &origin);
+                f.set_order(&new, id, firm);
+                f.set_shares(new.left);
                 f.id(OID, new.order);
                 f.header(|h| with_extension(h, flags::LAST));
                 put_number(arena, b"replaces", m.order());
@@ -264,15 +272,15 @@ impl ItchDecoder {
         stock: &[u8; 8],
     ) -> Option<UnixNanos> {
         let id = self.stocks.id(order.locate, stock);
-        let ts = time(nanos, origin)?;
+        let ts = event_time(nanos, origin)?;
         let firm = self.firms.id(&order.firm)?;
-        if id == InstrumentId::NONE || order.side == 0 || !narrow(order.order) || order.left == 0 {
+        if id == InstrumentId::NONE || order.side == 0 || !fits_number(order.order) || order.left == 0 {
             return None;
         }
         self.add_order(order, stock).ok()?;
-        let mut f = PrototypeFrame::append(arena, &self.images.order_new, ts, origin);
-        f.order(&order, id, firm);
-        f.shares(order.left);
+        let mut f = PrototypeFrame::append_frame(arena, &self.images.order_new, ts, origin);
+        f.set_order(&order, id, firm);
+        f.set_shares(order.left);
         f.id(OID, order.order);
         Some(ts)
     }
@@ -288,7 +296,7 @@ impl ItchDecoder {
     ) -> Option<(ItchOrderState, u32)> {
         let (orders, firms) = (self.orders.as_mut().expect("asked with orders only"), &self.firms);
         let mut reduced_order = None;
-        orders.change(order, |o| {
+        orders.change_order(order, |o| {
             let Some(firm) = firms.id(&o.firm) else { return false };
             if o.locate != locate || o.left < shares {
                 return false;
@@ -306,7 +314,7 @@ impl ItchDecoder {
     fn delete_simple(&mut self, locate: u16, order: u64) -> Option<(ItchOrderState, u32, u32)> {
         let (orders, firms) = (self.orders.as_mut().expect("asked with orders only"), &self.firms);
         let mut deleted_order = None;
-        orders.change(order, |o| {
+        orders.change_order(order, |o| {
             let Some(firm) = firms.id(&o.firm) else { return false };
             if o.locate != locate {
                 return false;

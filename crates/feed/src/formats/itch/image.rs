@@ -22,22 +22,22 @@ use unitape_model::{
 #[derive(Debug, Clone)]
 pub(super) struct FramePrototypes {
     /// They can be used: the venue has its id, and the day is known.
-    pub ready: bool,
+    pub is_ready: bool,
     pub order_new: [u8; 128],
     pub order_cancel: [u8; 128],
     pub order_amend: [u8; 128],
-    pub exec: [u8; 128],
+    pub execution_frame: [u8; 128],
     pub trade: [u8; 64],
 }
 
 impl Default for FramePrototypes {
     fn default() -> Self {
         Self {
-            ready: false,
+            is_ready: false,
             order_new: [0; 128],
             order_cancel: [0; 128],
             order_amend: [0; 128],
-            exec: [0; 128],
+            execution_frame: [0; 128],
             trade: [0; 64],
         }
     }
@@ -45,19 +45,19 @@ impl Default for FramePrototypes {
 
 impl FramePrototypes {
     /// Makes them for a block.
-    pub fn make(&mut self, config: &CheckedItchConfig, source: u32, dictionary: &Dictionary) {
+    pub fn make_frames(&mut self, config: &CheckedItchConfig, source: u32, dictionary: &Dictionary) {
         let venue = dictionary.get(NameKind::Venue, config.venue.as_bytes());
-        self.ready = venue.is_some();
+        self.is_ready = venue.is_some();
         let Some(venue) = venue else { return };
-        self.order_new = image(EventKind::OrderNew, source, venue);
-        self.order_cancel = image(EventKind::OrderCancel, source, venue);
-        self.order_amend = image(EventKind::OrderAmend, source, venue);
-        self.exec = image(EventKind::Exec, source, venue);
-        self.trade = image(EventKind::Trade, source, venue);
+        self.order_new = frame_image(EventKind::OrderNew, source, venue);
+        self.order_cancel = frame_image(EventKind::OrderCancel, source, venue);
+        self.order_amend = frame_image(EventKind::OrderAmend, source, venue);
+        self.execution_frame = frame_image(EventKind::Exec, source, venue);
+        self.trade = frame_image(EventKind::Trade, source, venue);
     }
 }
 
-fn image<const N: usize>(kind: EventKind, source: u32, venue: u32) -> [u8; N] {
+fn frame_image<const N: usize>(kind: EventKind, source: u32, venue: u32) -> [u8; N] {
     let mut out = Vec::with_capacity(N);
     let mut e = EventBuilder::begin(&mut out, kind, UnixNanos(0));
     e.source(source, 0);
@@ -76,7 +76,7 @@ pub(super) struct PrototypeFrame<'f, const N: usize>(pub &'f mut [u8; N]);
 impl<'f, const N: usize> PrototypeFrame<'f, N> {
     /// Appends a frame to the arena: a copy of `image` with its time and offset.
     #[inline(always)]
-    pub fn append(
+    pub fn append_frame(
         arena: &'f mut Vec<u8>,
         image: &[u8; N],
         ts: UnixNanos,
@@ -90,52 +90,52 @@ impl<'f, const N: usize> PrototypeFrame<'f, N> {
     #[inline(always)]
     pub fn from_image(image: &'f mut [u8; N], ts: UnixNanos, offset: u64) -> Self {
         let mut frame = PrototypeFrame(image);
-        frame.set(at::TS_EVENT, ts.0.to_le_bytes());
-        frame.set(at::OFFSET, (offset as u32).to_le_bytes());
+        frame.set_bytes(at::TS_EVENT, ts.0.to_le_bytes());
+        frame.set_bytes(at::OFFSET, (offset as u32).to_le_bytes());
         frame
     }
 
     #[inline(always)]
-    pub fn set<const W: usize>(&mut self, offset: usize, bytes: [u8; W]) {
+    pub fn set_bytes<const W: usize>(&mut self, offset: usize, bytes: [u8; W]) {
         self.0[offset..offset + W].copy_from_slice(&bytes);
     }
 
     #[inline(always)]
     pub fn id(&mut self, offset: usize, id: u64) {
-        self.set(offset, (id << 8 | 1).to_le_bytes());
+        self.set_bytes(offset, (id << 8 | 1).to_le_bytes());
     }
 
     #[inline(always)]
     pub fn instrument(&mut self, id: InstrumentId) {
-        self.set(at::INSTRUMENT, id.0.to_le_bytes());
+        self.set_bytes(at::INSTRUMENT, id.0.to_le_bytes());
     }
 
     #[inline(always)]
     pub fn price(&mut self, units: u32) {
-        self.set(PX, (i64::from(units) * PRICE_UNIT).to_le_bytes());
+        self.set_bytes(PX, (i64::from(units) * PRICE_UNIT).to_le_bytes());
     }
 
     /// Writes the quantity of an order or an execution.
     #[inline(always)]
-    pub fn shares(&mut self, shares: u32) {
+    pub fn set_shares(&mut self, shares: u32) {
         let (mantissa, exponent) = canonical(shares);
-        self.set(QTY, u64::from(mantissa).to_le_bytes());
+        self.set_bytes(QTY, u64::from(mantissa).to_le_bytes());
         self.0[at::KIND_B] = exponent;
     }
 
     /// Writes the order's firm, if the feed names it.
     #[inline(always)]
-    pub fn firm(&mut self, id: u32) {
-        self.set(FIRM, id.to_le_bytes());
+    pub fn set_firm(&mut self, id: u32) {
+        self.set_bytes(FIRM, id.to_le_bytes());
     }
 
     /// Writes the values of the order table: instrument, side, price, firm.
     #[inline(always)]
-    pub fn order(&mut self, order: &ItchOrderState, id: InstrumentId, firm: u32) {
+    pub fn set_order(&mut self, order: &ItchOrderState, id: InstrumentId, firm: u32) {
         self.instrument(id);
         self.0[at::KIND_A] |= order.side;
         self.price(order.px);
-        self.firm(firm);
+        self.set_firm(firm);
     }
 
     #[inline(always)]
@@ -162,7 +162,7 @@ pub(super) fn keep_number<const K: usize>(line: &mut [u8; 64], name: &[u8; K], n
     line[2..6].copy_from_slice(&((2 + K + count) as u32).to_le_bytes());
     line[6..8].copy_from_slice(&(K as u16).to_le_bytes());
     line[8..8 + K].copy_from_slice(name);
-    digits(&mut line[8 + K..8 + K + count], number);
+    write_digits(&mut line[8 + K..8 + K + count], number);
 }
 
 /// Puts a line that keeps a number at the end of the arena.
@@ -191,7 +191,7 @@ pub(super) fn put_reduction(arena: &mut Vec<u8>, shares: u32) {
 
 /// Fills in as many digits, two at a time.
 #[inline(always)]
-fn digits(mut into: &mut [u8], mut number: u64) {
+fn write_digits(mut into: &mut [u8], mut number: u64) {
     while let [rest @ .., tens, ones] = into {
         [*tens, *ones] = PAIRS[(number % 100) as usize];
         (into, number) = (rest, number / 100);
@@ -216,7 +216,7 @@ impl PrototypeFrame<'_, 64> {
         self.instrument(id);
         self.price(px);
         let (mantissa, exponent) = canonical(shares);
-        self.set(TRADE_QTY, mantissa.to_le_bytes());
+        self.set_bytes(TRADE_QTY, mantissa.to_le_bytes());
         self.0[at::KIND_B] = exponent;
         self.id(TRADE_MATCH, match_number);
     }
@@ -230,13 +230,13 @@ pub(super) fn without_last(header: FrameHeader) -> FrameHeader {
 
 /// Computes the event time; `None` if there is no such time of day, or if the day is unknown.
 #[inline(always)]
-pub(super) fn time(nanos: u64, origin: &ItchMessageOrigin) -> Option<UnixNanos> {
+pub(super) fn event_time(nanos: u64, origin: &ItchMessageOrigin) -> Option<UnixNanos> {
     (nanos < DAY_NANOS && origin.midnight != NO_DAY).then(|| UnixNanos(origin.midnight + nanos as i64))
 }
 
 /// Returns whether an id fits its field as a number.
 #[inline(always)]
-pub(super) fn narrow(id: u64) -> bool {
+pub(super) fn fits_number(id: u64) -> bool {
     id >> 56 == 0
 }
 

@@ -149,7 +149,7 @@ impl ByteFormat for ItchFormat {
         Ok(Box::new(ItchDecoder::new(mapping, &self.text)?))
     }
 
-    fn cut(&self, buf: &[u8]) -> usize {
+    fn cut_offset(&self, buf: &[u8]) -> usize {
         ItchFramer::new(self.text.framing.to_codec()).cut(buf)
     }
 
@@ -222,10 +222,10 @@ impl ItchDecoder {
         let mut lookahead = 0;
         let batches = self.orders.is_none()
             && self.config.framing == ItchFramingConfig::Length
-            && (self.images.ready && !self.slow && origin.midnight != NO_DAY);
+            && (self.images.is_ready && !self.slow && origin.midnight != NO_DAY);
         decode_items(block, origin.source, |block, bytes, mut start| {
             if batches {
-                start = self.batch(block, bytes, start, origin);
+                start = self.decode_batch(block, bytes, start, origin);
             }
             if let Some(orders) = &self.orders {
                 lookahead = self
@@ -406,7 +406,7 @@ impl ItchDecoder {
             return AffectedBooks::Feed;
         }
         let Some(symbol) = self.stocks.symbol(message.stock_locate()) else { return AffectedBooks::Feed };
-        let name = [symbol.trim_ascii_end(), self.config.suffix.as_bytes()].concat();
+        let name = [symbol.trim_ascii_end(), self.config.symbol_suffix.as_bytes()].concat();
         AffectedBooks::from_names(Some(&name), Some(self.config.venue.as_bytes()))
     }
 
@@ -423,7 +423,7 @@ impl ItchDecoder {
         let Some(message) = ItchMessage::of(frame.body(bytes)) else {
             unreachable!("the framer has looked at it")
         };
-        if self.images.ready
+        if self.images.is_ready
             && !self.slow
             && origin.sequence.is_none()
             && self.write_frequent(block, message, origin)
@@ -444,7 +444,7 @@ impl ItchDecoder {
         let ItchMessageInput { bytes, bounds, message, origin } = input;
         let NameContext { dictionary, lookup } = names;
         let mark = block.mark();
-        let written = general_path::write(self, block, message, origin, dictionary, lookup);
+        let written = general_path::write_events(self, block, message, origin, dictionary, lookup);
         let missed = lookup.take_missed();
         match written {
             Ok((ts, count)) => {
@@ -460,7 +460,7 @@ impl ItchDecoder {
                 let message_origin = MessageOrigin { source: origin.source, offset: origin.offset };
                 if let (Some(sequence), ItchFramingConfig::Mold) = (origin.sequence, self.config.framing) {
                     let mut single_packet = Vec::new();
-                    MoldPacketHeader { session: self.mold.session(), sequence, count: 1 }
+                    MoldPacketHeader { session: self.mold.last_session(), sequence, count: 1 }
                         .write(&mut single_packet);
                     single_packet.extend_from_slice(raw);
                     return block.quarantine_message(message_origin, &single_packet, code, &detail, &concern);
@@ -476,7 +476,7 @@ impl FormatDecoder for ItchDecoder {
         let midnight = self.config.midnight_of(&block.head).unwrap_or(NO_DAY);
         self.stocks.match_dictionary(dictionary);
         self.firms.match_dictionary(dictionary);
-        self.images.make(&self.config, source, dictionary);
+        self.images.make_frames(&self.config, source, dictionary);
         let origin = ItchMessageOrigin { source, offset: 0, length: 0, midnight, sequence: None };
         match self.lookup.take() {
             None => self.bytes(block, origin, dictionary, &mut PlainInstruments),

@@ -46,12 +46,12 @@ pub enum OrderInsertRefusal {
 #[derive(Clone, Debug)]
 pub struct ItchOrderTable {
     /// A power of two.
-    slots: Vec<ItchOrderState>,
+    order_slots: Vec<ItchOrderState>,
     /// The shift that makes a slot of a product.
     shift: u32,
-    live: usize,
+    live_orders: usize,
     /// A larger table could not hold the present orders; growing is not tried again.
-    stuck: bool,
+    growth_failed: bool,
 }
 
 /// Orders that may live at the same time.
@@ -72,45 +72,50 @@ impl Default for ItchOrderTable {
 impl ItchOrderTable {
     fn with_slots(slots: usize) -> Self {
         let shift = 64 - slots.trailing_zeros();
-        Self { slots: vec![ItchOrderState::default(); slots], shift, live: 0, stuck: false }
+        Self {
+            order_slots: vec![ItchOrderState::default(); slots],
+            shift,
+            live_orders: 0,
+            growth_failed: false,
+        }
     }
 
     /// Orders that live.
     pub fn len(&self) -> usize {
-        self.live
+        self.live_orders
     }
 
     /// Forgets all orders, and keeps the memory up to a table of middle size.
     pub fn clear(&mut self) {
-        match self.slots.len() > SLOTS_KEPT {
+        match self.order_slots.len() > SLOTS_KEPT {
             true => *self = Self::default(),
-            false => self.slots.fill(ItchOrderState::default()),
+            false => self.order_slots.fill(ItchOrderState::default()),
         }
-        (self.live, self.stuck) = (0, false);
+        (self.live_orders, self.growth_failed) = (0, false);
     }
 
     /// Brings the line of this order near.
     #[inline]
     pub fn prefetch(&self, order: u64) {
-        prefetch(&self.slots[self.home(order)]);
+        prefetch(&self.order_slots[self.home_slot(order)]);
     }
 
     /// Looks up an order by its reference number.
     #[inline]
     pub fn get(&mut self, order: u64) -> Option<&mut ItchOrderState> {
-        let slot_index = self.find(order)?;
-        Some(&mut self.slots[slot_index])
+        let slot_index = self.find_slot(order)?;
+        Some(&mut self.order_slots[slot_index])
     }
 
     /// Shows `change` the order with this reference, and removes it if no shares are left. Returns false if there is
     /// no such order, or if `change` refuses it; then `change` must not have touched it.
     #[inline]
-    pub fn change(&mut self, order: u64, change: impl FnOnce(&mut ItchOrderState) -> bool) -> bool {
-        let Some(slot_index) = self.find(order) else { return false };
-        if !change(&mut self.slots[slot_index]) {
+    pub fn change_order(&mut self, order: u64, change: impl FnOnce(&mut ItchOrderState) -> bool) -> bool {
+        let Some(slot_index) = self.find_slot(order) else { return false };
+        if !change(&mut self.order_slots[slot_index]) {
             return false;
         }
-        if self.slots[slot_index].left == 0 {
+        if self.order_slots[slot_index].left == 0 {
             self.remove_at(slot_index);
         }
         true
@@ -123,16 +128,16 @@ impl ItchOrderTable {
     #[inline]
     pub fn insert(&mut self, order: ItchOrderState) -> Result<(), OrderInsertRefusal> {
         debug_assert!(order.side != 0);
-        if self.live >= self.slots.len() / 8 * 5 && !self.grow() {
+        if self.live_orders >= self.order_slots.len() / 8 * 5 && !self.grow_table() {
             return Err(OrderInsertRefusal::Full);
         }
-        let mask = self.slots.len() - 1;
-        let home = self.home(order.order);
+        let mask = self.order_slots.len() - 1;
+        let home = self.home_slot(order.order);
         for step in 0..PROBES_MAX {
-            let slot = &mut self.slots[(home + step) & mask];
+            let slot = &mut self.order_slots[(home + step) & mask];
             if slot.side == 0 {
                 *slot = order;
-                self.live += 1;
+                self.live_orders += 1;
                 return Ok(());
             }
             if slot.order == order.order {
@@ -145,47 +150,49 @@ impl ItchOrderTable {
     /// Takes an order out.
     #[inline]
     pub fn remove(&mut self, order: u64) -> Option<ItchOrderState> {
-        let slot_index = self.find(order)?;
-        let removed_order = self.slots[slot_index];
+        let slot_index = self.find_slot(order)?;
+        let removed_order = self.order_slots[slot_index];
         self.remove_at(slot_index);
         Some(removed_order)
     }
 
     #[inline]
     fn remove_at(&mut self, mut gap: usize) {
-        let mask = self.slots.len() - 1;
+        let mask = self.order_slots.len() - 1;
         // The orders after it move up if they may: no order may be after a gap that comes after its home.
         let mut slot_index = gap;
         loop {
             slot_index = (slot_index + 1) & mask;
-            let order = self.slots[slot_index];
+            let order = self.order_slots[slot_index];
             if order.side == 0 {
                 break;
             }
-            let (away, back) =
-                (slot_index.wrapping_sub(self.home(order.order)) & mask, slot_index.wrapping_sub(gap) & mask);
+            let (away, back) = (
+                slot_index.wrapping_sub(self.home_slot(order.order)) & mask,
+                slot_index.wrapping_sub(gap) & mask,
+            );
             if away >= back {
-                self.slots[gap] = order;
+                self.order_slots[gap] = order;
                 gap = slot_index;
             }
         }
-        self.slots[gap] = ItchOrderState::default();
-        self.live -= 1;
+        self.order_slots[gap] = ItchOrderState::default();
+        self.live_orders -= 1;
     }
 
     #[inline]
-    fn home(&self, order: u64) -> usize {
+    fn home_slot(&self, order: u64) -> usize {
         // References rise in small steps; the golden ratio spreads them evenly.
         (order.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
     #[inline]
-    fn find(&self, order: u64) -> Option<usize> {
-        let mask = self.slots.len() - 1;
-        let home = self.home(order);
+    fn find_slot(&self, order: u64) -> Option<usize> {
+        let mask = self.order_slots.len() - 1;
+        let home = self.home_slot(order);
         for step in 0..PROBES_MAX {
             let slot_index = (home + step) & mask;
-            let slot = &self.slots[slot_index];
+            let slot = &self.order_slots[slot_index];
             if slot.side == 0 {
                 return None;
             }
@@ -198,19 +205,19 @@ impl ItchOrderTable {
 
     /// Doubles the table; false, and it is as before, when it may not or an order finds no place in the new one.
     #[cold]
-    fn grow(&mut self) -> bool {
-        if self.live >= ORDERS_MAX {
+    fn grow_table(&mut self) -> bool {
+        if self.live_orders >= ORDERS_MAX {
             return false;
         }
-        if self.stuck {
-            return self.live < self.slots.len() / 8 * 7;
+        if self.growth_failed {
+            return self.live_orders < self.order_slots.len() / 8 * 7;
         }
-        let mut grown = Self::with_slots(self.slots.len() * 2);
-        for order in self.slots.iter().filter(|o| o.side != 0) {
+        let mut grown = Self::with_slots(self.order_slots.len() * 2);
+        for order in self.order_slots.iter().filter(|o| o.side != 0) {
             if grown.insert(*order).is_err() {
                 // Chosen references: the table stays, and is full a little later.
-                self.stuck = true;
-                return self.live < self.slots.len() / 8 * 7;
+                self.growth_failed = true;
+                return self.live_orders < self.order_slots.len() / 8 * 7;
             }
         }
         *self = grown;
@@ -308,6 +315,6 @@ mod tests {
             insert_count += u64::from(orders.insert(order(n.wrapping_mul(inverse), 1)).is_ok());
         }
         assert_eq!(insert_count, PROBES_MAX as u64);
-        assert!(orders.slots.len() == SLOTS_MIN);
+        assert!(orders.order_slots.len() == SLOTS_MIN);
     }
 }

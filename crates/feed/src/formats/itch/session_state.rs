@@ -48,7 +48,7 @@ impl ItchDecoder {
         executed: bool,
     ) -> Result<ReducedOrder, MessageRefusal> {
         let orders = self.orders.as_mut().expect("asked with orders only");
-        let Some(order_state) = orders.get(order) else { return Err(unknown(order)) };
+        let Some(order_state) = orders.get(order) else { return Err(unknown_order(order)) };
         if order_state.locate != locate {
             return Err(other_code(order, order_state.locate, locate));
         }
@@ -72,7 +72,7 @@ impl ItchDecoder {
     pub(super) fn remove_order(&mut self, locate: u16, order: u64) -> Result<ItchOrderState, MessageRefusal> {
         let orders = self.orders.as_mut().expect("asked with orders only");
         match orders.get(order) {
-            None => Err(unknown(order)),
+            None => Err(unknown_order(order)),
             Some(order_state) if order_state.locate != locate => {
                 Err(other_code(order, order_state.locate, locate))
             }
@@ -107,7 +107,7 @@ impl ItchDecoder {
 }
 
 #[cold]
-fn unknown(order: u64) -> MessageRefusal {
+fn unknown_order(order: u64) -> MessageRefusal {
     MessageRefusal { code: "unknown_order", detail: format!("no order {order} lives") }
 }
 

@@ -24,24 +24,24 @@ const CODES: usize = 1 << 16;
 pub struct StockLocateTable {
     by_locate: Box<[StockEntry; CODES]>,
     /// The number of names in the dictionary at the last check; ids belong to one tape.
-    names: u32,
+    name_count: u32,
 }
 
 impl Default for StockLocateTable {
     fn default() -> Self {
         let by_locate = vec![StockEntry::default(); CODES].into_boxed_slice();
-        Self { by_locate: by_locate.try_into().expect("as many"), names: 0 }
+        Self { by_locate: by_locate.try_into().expect("as many"), name_count: 0 }
     }
 }
 
 impl StockLocateTable {
     /// Forgets the ids if `dictionary` is not a later state of the last dictionary.
     pub fn match_dictionary(&mut self, dictionary: &Dictionary) {
-        let names = dictionary.len(NameKind::Instrument);
-        if names < self.names {
+        let instrument_count = dictionary.len(NameKind::Instrument);
+        if instrument_count < self.name_count {
             self.forget_ids();
         }
-        self.names = names;
+        self.name_count = instrument_count;
     }
 
     /// Forgets all ids, so that each must be looked up again.
@@ -92,7 +92,7 @@ impl StockLocateTable {
     pub fn look_up(&mut self, locate: u16, dictionary: &Dictionary, config: &CheckedItchConfig) {
         let Some(symbol) = self.symbol(locate) else { return };
         let mut name = symbol.trim_ascii_end().to_vec();
-        name.extend_from_slice(config.suffix.as_bytes());
+        name.extend_from_slice(config.symbol_suffix.as_bytes());
         if let Some(id) = dictionary.get(NameKind::Instrument, &name) {
             self.by_locate[usize::from(locate)].id = InstrumentId(id);
         }

@@ -14,8 +14,8 @@ pub(super) fn decoded_entries(text: &[u8], fallback: FallbackCharset) -> Result<
     let mut fields = SwiftFieldTokenizer::new();
     fields.read(text);
     for field in fields.as_slice().iter().filter(|field| field.tag == SwiftTag::new(b"61")) {
-        let first = field.slice(text).split(|b| *b == b'\n').next().unwrap_or_default();
-        if std::str::from_utf8(first).is_err() {
+        let first_line = field.slice(text).split(|b| *b == b'\n').next().unwrap_or_default();
+        if std::str::from_utf8(first_line).is_err() {
             return Err(Refusal::NotUtf8);
         }
     }

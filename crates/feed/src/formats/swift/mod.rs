@@ -64,7 +64,7 @@ use values::{SwiftFieldValue, SwiftValueKind};
 pub struct SwiftDecoder {
     framer: SwiftFramer,
     mapper: MessageMapper<ValueIndex>,
-    wants: SwiftSelectionTable,
+    selections: SwiftSelectionTable,
     fields: SwiftFieldTokenizer,
     table: SwiftFieldTable,
 }
@@ -75,24 +75,24 @@ type ValueIndex = NonZeroU32;
 /// The values found in the current message.
 #[derive(Debug, Default)]
 struct SwiftFieldTable {
-    values: Vec<SwiftFieldValue>,
+    field_values: Vec<SwiftFieldValue>,
     /// The value in each slot of the message.
-    slots: Vec<Option<ValueIndex>>,
+    message_slots: Vec<Option<ValueIndex>>,
     /// The slots that were asked of a field.
     requested_slots: [u64; 4],
     /// Values of group entries, in order.
     hits: Vec<SwiftGroupValue>,
     /// Fields that nothing names and that are kept: a number for the name, the token, and how often the
     /// name was there before.
-    unlisted: Vec<(u64, u32, u32)>,
-    parts: SwiftComponents,
+    unlisted_fields: Vec<(u64, u32, u32)>,
+    components: SwiftComponents,
     /// The last field of each group's current entry, and which of its slots have been seen.
-    open: Vec<(Option<u32>, [u64; 4])>,
+    open_entries: Vec<(Option<u32>, [u64; 4])>,
     /// The sequences open, innermost last.
     sequences: Vec<Span>,
     kind: String,
     /// What is to say about the sum of its transactions.
-    sums: SwiftSumNotes,
+    sum_notes: SwiftSumNotes,
     /// For names and values of unlisted fields.
     texts: RefCell<(String, Vec<u8>)>,
 }
@@ -101,34 +101,35 @@ struct SwiftFieldTable {
 #[derive(Debug)]
 struct SwiftSelectionTable {
     /// The selections for types that have no rules of their own: for fields without a number, then for the others.
-    all: Vec<SwiftFieldSelection>,
+    default_selections: Vec<SwiftFieldSelection>,
     index_by_type: Box<[u16; 1000]>,
 }
 
 impl SwiftSelectionTable {
     fn new(plan: &MappingPlan, places: &PathSlots<path::SwiftPath>) -> Self {
         let mut usage = plan.slot_usage(b"");
-        let mut all = vec![SwiftFieldSelection::new(places, &usage)];
+        let mut selections = vec![SwiftFieldSelection::new(places, &usage)];
         plan.message_types().for_each(|name| usage.add(&plan.slot_usage(name)));
-        all.push(SwiftFieldSelection::new(places, &usage));
+        selections.push(SwiftFieldSelection::new(places, &usage));
         let mut index_by_type = Box::new([0; 1000]);
         for name in plan.message_types() {
             if let [b'0'..=b'9', b'0'..=b'9', b'0'..=b'9'] = name {
                 let number = name.iter().fold(0, |n, digit| n * 10 + usize::from(digit - b'0'));
-                index_by_type[number] = all.len() as u16;
-                all.push(SwiftFieldSelection::new(places, &plan.slot_usage(name)));
+                index_by_type[number] = selections.len() as u16;
+                selections.push(SwiftFieldSelection::new(places, &plan.slot_usage(name)));
             }
         }
-        Self { all, index_by_type }
+        Self { default_selections: selections, index_by_type }
     }
 
     #[inline]
     fn for_type(&self, kind: SwiftMessageType) -> &SwiftFieldSelection {
         match kind {
             SwiftMessageType::Mt(number) => {
-                &self.all[usize::from(self.index_by_type.get(usize::from(number)).copied().unwrap_or(0))]
+                &self.default_selections
+                    [usize::from(self.index_by_type.get(usize::from(number)).copied().unwrap_or(0))]
             }
-            _ => &self.all[1],
+            _ => &self.default_selections[1],
         }
     }
 }
@@ -136,9 +137,9 @@ impl SwiftSelectionTable {
 /// A value of a group entry.
 #[derive(Clone, Copy, Debug)]
 struct SwiftGroupValue {
-    group: u8,
+    group_index: u8,
     /// It begins an entry.
-    first: bool,
+    begins_entry: bool,
     slot: u8,
     token: u32,
     value_index: Option<ValueIndex>,
@@ -159,7 +160,7 @@ impl ByteFormat for SwiftFormat {
         Ok(Box::new(SwiftDecoder::new(SwiftFramer::default(), mapping)?))
     }
 
-    fn cut(&self, buf: &[u8]) -> usize {
+    fn cut_offset(&self, buf: &[u8]) -> usize {
         SwiftFramer::default().cut(buf)
     }
 }
@@ -171,10 +172,11 @@ impl SwiftDecoder {
     /// Fails if the mapping cannot be compiled.
     pub fn new(framer: SwiftFramer, mapping: &Mapping) -> Result<Self, Error> {
         let (plan, places) = compile(mapping, &SwiftDialect)?;
-        let table = SwiftFieldTable { slots: vec![None; plan.slot_count], ..SwiftFieldTable::default() };
+        let table =
+            SwiftFieldTable { message_slots: vec![None; plan.slot_count], ..SwiftFieldTable::default() };
         Ok(Self {
             framer,
-            wants: SwiftSelectionTable::new(&plan, &places),
+            selections: SwiftSelectionTable::new(&plan, &places),
             mapper: MessageMapper::new(plan),
             fields: SwiftFieldTokenizer::new(),
             table,
@@ -188,7 +190,7 @@ impl FormatDecoder for SwiftDecoder {
             self.fields.frame(&self.framer, bytes, offset, block.eof).map(|message| {
                 let text = message.text().slice(bytes);
                 let tokens = self.fields.as_slice();
-                self.table.read(&self.wants, &message, bytes, tokens);
+                self.table.read_fields(&self.selections, &message, bytes, tokens);
                 let view = SwiftMessageView {
                     message: &message,
                     buf: bytes,
@@ -196,10 +198,10 @@ impl FormatDecoder for SwiftDecoder {
                     tokens,
                     table: &self.table,
                     fallback: self.mapper.plan().fallback,
-                    guessed: Cell::new(false),
+                    was_guessed: Cell::new(false),
                 };
                 self.mapper.message(block, &view, block.origin(source, message.span), dictionary);
-                block.has_findings |= !self.table.sums.differs.is_empty();
+                block.has_findings |= !self.table.sum_notes.differs.is_empty();
                 message.span
             })
         });
@@ -212,7 +214,7 @@ impl FormatDecoder for SwiftDecoder {
 
 impl SwiftFieldTable {
     /// Notes all fields that the mapping names, and the unlisted fields.
-    fn read(
+    fn read_fields(
         &mut self,
         wants: &SwiftSelectionTable,
         message: &unitape_codec::swift_mt::FramedSwiftMessage,
@@ -221,16 +223,16 @@ impl SwiftFieldTable {
     ) {
         let kind = SwiftMessageType::from_message(message, buf, tokens);
         let wants = wants.for_type(kind);
-        self.values.clear();
-        self.slots.fill(None);
+        self.field_values.clear();
+        self.message_slots.fill(None);
         self.requested_slots = [0; 4];
         self.hits.clear();
-        self.unlisted.clear();
+        self.unlisted_fields.clear();
         self.sequences.clear();
-        self.open.clear();
-        self.open.resize(wants.lasts.len(), (None, [0; 4]));
-        let variant = self.blocks(wants, message, buf, kind);
-        self.sums = SwiftSumNotes::default();
+        self.open_entries.clear();
+        self.open_entries.resize(wants.entry_bounds.len(), (None, [0; 4]));
+        let variant = self.note_block_values(wants, message, buf, kind);
+        self.sum_notes = SwiftSumNotes::default();
         let mut letters =
             SwiftSequenceTracker::for_type(kind, variant.is_some_and(|span| span.slice(buf) == b"COV"));
         let base = message.text().start;
@@ -238,13 +240,14 @@ impl SwiftFieldTable {
         // Blocks in block 4 are no fields.
         let has_no_blocks = !text.trim_ascii_start().starts_with(b"{");
         if wants.sum_differs | wants.sum_unchecked != 0 && has_no_blocks {
-            self.sums = totals::compare(letters, text, tokens);
-            for (slot, note) in
-                [(wants.sum_differs, &self.sums.differs), (wants.sum_unchecked, &self.sums.unchecked)]
-            {
+            self.sum_notes = totals::compare_sums(letters, text, tokens);
+            for (slot, note) in [
+                (wants.sum_differs, &self.sum_notes.differs),
+                (wants.sum_unchecked, &self.sum_notes.unchecked_sums),
+            ] {
                 if slot != 0 && !note.is_empty() {
                     let note_value = SwiftFieldValue::from_span(Span::default(), SwiftValueKind::SumNote);
-                    self.slots[usize::from(slot)] = Some(push(&mut self.values, note_value));
+                    self.message_slots[usize::from(slot)] = Some(push(&mut self.field_values, note_value));
                 }
             }
         }
@@ -256,12 +259,12 @@ impl SwiftFieldTable {
             let value = token.slice(text);
             let Some((number, letter)) = token.tag.split().filter(|_| has_no_blocks) else {
                 in_entry = false;
-                if wants.keeps {
-                    self.unlisted.push((name_key(token, text), i as u32, 0));
+                if wants.keeps_unlisted {
+                    self.unlisted_fields.push((name_key(token, text), i as u32, 0));
                 }
                 continue;
             };
-            let sequence = letters.advance(number, letter);
+            let sequence = letters.next_sequence(number, letter);
             in_entry = letter == 0 && (number == 61 || in_entry && number == 86);
             let innermost = self.sequences.last().map_or(&b""[..], |span| span.slice(text));
             let context = SwiftSequenceContext { innermost, letter: sequence, cover: letters.in_cover() };
@@ -279,8 +282,8 @@ impl SwiftFieldTable {
                     Some((group, first)) => {
                         // Entries are without gaps, or last as long as a sequence: fields after one are none of its
                         // fields.
-                        let lasts = wants.lasts[usize::from(group)].is_some();
-                        let (last, entry_slots) = &mut self.open[usize::from(group)];
+                        let lasts = wants.entry_bounds[usize::from(group)].is_some();
+                        let (last, entry_slots) = &mut self.open_entries[usize::from(group)];
                         match last {
                             _ if first => *entry_slots = [0; 4],
                             Some(last) if lasts || *last + 1 >= i as u32 => {}
@@ -291,7 +294,7 @@ impl SwiftFieldTable {
                             (&mut entry_slots[usize::from(want.slot) / 64], 1 << (want.slot % 64));
                         std::mem::replace(word, *word | bit) & bit != 0
                     }
-                    None => self.slots[usize::from(want.slot)].is_some(),
+                    None => self.message_slots[usize::from(want.slot)].is_some(),
                 };
                 if is_filled {
                     continue;
@@ -303,24 +306,24 @@ impl SwiftFieldTable {
                         SwiftValueKind::Part(SubfieldFormat::Lines),
                     )),
                     part => {
-                        let result =
-                            *split.get_or_insert_with(|| parts::split_field(token, text, &mut self.parts));
-                        values::part(part, result, &self.parts, value, token_span)
+                        let result = *split
+                            .get_or_insert_with(|| parts::split_field(token, text, &mut self.components));
+                        values::select_part(part, result, &self.components, value, token_span)
                     }
                 };
-                let index = field_value.map(|new_value| push(&mut self.values, new_value));
+                let index = field_value.map(|new_value| push(&mut self.field_values, new_value));
                 match want.group {
                     None => {
                         // A component that was not there may be in the next one, and else that one is not listed.
                         let (word, bit) = (usize::from(want.slot) / 64, 1u64 << (want.slot % 64));
                         listed |= index.is_some() || self.requested_slots[word] & bit == 0;
                         self.requested_slots[word] |= bit;
-                        self.slots[usize::from(want.slot)] = index;
+                        self.message_slots[usize::from(want.slot)] = index;
                     }
                     Some((group, first)) => {
                         let hit = SwiftGroupValue {
-                            group,
-                            first,
+                            group_index: group,
+                            begins_entry: first,
                             slot: want.slot,
                             token: i as u32,
                             value_index: index,
@@ -331,15 +334,16 @@ impl SwiftFieldTable {
                 }
             }
             transactions += u32::from(sequence == b'B' && (number, letter) == (21, 0));
-            if number == 72 && wants.returned != 0 && !context.cover && std::mem::take(&mut before_72) {
+            if number == 72 && wants.return_slot != 0 && !context.cover && std::mem::take(&mut before_72) {
                 let code = values::return_code(value).map(|code| {
-                    let start = base + token.start as usize;
-                    let span = Span { start: start + code.start, end: start + code.end };
+                    let value_start = base + token.start as usize;
+                    let span = Span { start: value_start + code.start, end: value_start + code.end };
                     SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text))
                 });
-                self.slots[usize::from(wants.returned)] = code.map(|code| push(&mut self.values, code));
+                self.message_slots[usize::from(wants.return_slot)] =
+                    code.map(|code| push(&mut self.field_values, code));
             }
-            if wants.time != 0 {
+            if wants.time_slot != 0 {
                 time.note_field(number, letter, i, value);
             }
             match (number, letter) {
@@ -348,34 +352,36 @@ impl SwiftFieldTable {
                 }
                 (16, b'S') => {
                     self.sequences.pop_if(|span| span.slice(text) == value);
-                    for (lasts, (last, _)) in wants.lasts.iter().zip(&mut self.open) {
+                    for (lasts, (last, _)) in wants.entry_bounds.iter().zip(&mut self.open_entries) {
                         last.take_if(|_| lasts.as_deref() == Some(value));
                     }
                 }
                 (15, b'A'..=b'Z') if value.is_empty() => {}
-                _ if !listed && wants.keeps => self.unlisted.push((name_key(token, text), i as u32, 0)),
+                _ if !listed && wants.keeps_unlisted => {
+                    self.unlisted_fields.push((name_key(token, text), i as u32, 0))
+                }
                 _ => {}
             }
         }
-        if wants.time != 0 {
+        if wants.time_slot != 0 {
             let token_at = |i: usize| &tokens[i];
-            let best_time = time.best(text, base, token_at, message, buf, &mut self.parts);
-            self.slots[usize::from(wants.time)] =
-                best_time.map(|time_value| push(&mut self.values, time_value));
+            let best_time = time.best_time(text, base, token_at, message, buf, &mut self.components);
+            self.message_slots[usize::from(wants.time_slot)] =
+                best_time.map(|time_value| push(&mut self.field_values, time_value));
         }
         if transactions > 1 && wants.uetr != 0 {
-            self.slots[usize::from(wants.uetr)] = None;
+            self.message_slots[usize::from(wants.uetr)] = None;
         }
         if wants.entries != 0 && tokens.iter().any(|token| token.tag == SwiftTag::new(b"61")) {
             let span = Span { start: base, end: message.text().end };
-            self.slots[usize::from(wants.entries)] =
-                Some(push(&mut self.values, SwiftFieldValue::from_span(span, SwiftValueKind::Entries)));
+            self.message_slots[usize::from(wants.entries)] =
+                Some(push(&mut self.field_values, SwiftFieldValue::from_span(span, SwiftValueKind::Entries)));
         }
-        number_repeats(&mut self.unlisted);
+        number_repeats(&mut self.unlisted_fields);
     }
 
     /// Notes the values outside the text: type, and blocks 1, 2, 3 and 5. Returns the variant.
-    fn blocks(
+    fn note_block_values(
         &mut self,
         wants: &SwiftFieldSelection,
         message: &unitape_codec::swift_mt::FramedSwiftMessage,
@@ -397,27 +403,30 @@ impl SwiftFieldTable {
             }
         };
         if wants.kind != 0 && !self.kind.is_empty() {
-            self.slots[usize::from(wants.kind)] = Some(push(
-                &mut self.values,
+            self.message_slots[usize::from(wants.kind)] = Some(push(
+                &mut self.field_values,
                 SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Kind),
             ));
         }
         if wants.mt != 0 && category.is_some() {
-            self.slots[usize::from(wants.mt)] =
-                Some(push(&mut self.values, SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Mt)));
+            self.message_slots[usize::from(wants.mt)] = Some(push(
+                &mut self.field_values,
+                SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Mt),
+            ));
         }
         if wants.category != 0
             && let Some(category) = category
         {
             let category_value =
                 SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Letter(category));
-            self.slots[usize::from(wants.category)] = Some(push(&mut self.values, category_value));
+            self.message_slots[usize::from(wants.category)] =
+                Some(push(&mut self.field_values, category_value));
         }
         if wants.ack != 0
             && let Some(refused) = message.is_refused(buf)
         {
             let ack_value = SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Ack(refused));
-            self.slots[usize::from(wants.ack)] = Some(push(&mut self.values, ack_value));
+            self.message_slots[usize::from(wants.ack)] = Some(push(&mut self.field_values, ack_value));
         }
         let in_block = |block: usize, tag: &[u8]| {
             let span = message.block(block)?;
@@ -429,19 +438,20 @@ impl SwiftFieldTable {
             && let Some(span) = variant
         {
             let variant_value = SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text));
-            self.slots[usize::from(wants.variant)] = Some(push(&mut self.values, variant_value));
+            self.message_slots[usize::from(wants.variant)] =
+                Some(push(&mut self.field_values, variant_value));
         }
         if wants.uetr != 0 {
             let uetr_value = in_block(3, b"121")
                 .filter(|span| !span.is_empty())
                 .map(|span| SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text)));
-            self.slots[usize::from(wants.uetr)] =
-                uetr_value.map(|field_value| push(&mut self.values, field_value));
+            self.message_slots[usize::from(wants.uetr)] =
+                uetr_value.map(|field_value| push(&mut self.field_values, field_value));
         }
         let repeated = message.block(5).is_some_and(|span| has_repeat(span.slice(buf)));
-        if wants.repeat != 0 && repeated {
-            self.slots[usize::from(wants.repeat)] = Some(push(
-                &mut self.values,
+        if wants.repeat_slot != 0 && repeated {
+            self.message_slots[usize::from(wants.repeat_slot)] = Some(push(
+                &mut self.field_values,
                 SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Repeat),
             ));
         }
@@ -453,17 +463,17 @@ impl SwiftFieldTable {
                     let content = span.slice(buf);
                     if split_header.0 != want.block {
                         split_header =
-                            (want.block, header(usize::from(want.block), content, &mut self.parts));
+                            (want.block, header(usize::from(want.block), content, &mut self.components));
                     }
                     let split_outcome = split_header.1;
-                    values::from_header(&want.part, split_outcome, &self.parts, content, span)
+                    values::from_header(&want.part, split_outcome, &self.components, content, span)
                 }),
                 5 if !repeated && want.part.starts_with("PD") => None,
                 block => in_block(usize::from(block), want.part.as_bytes())
                     .map(|span| SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text))),
             };
-            self.slots[usize::from(want.slot)] =
-                block_value.map(|header_value| push(&mut self.values, header_value));
+            self.message_slots[usize::from(want.slot)] =
+                block_value.map(|header_value| push(&mut self.field_values, header_value));
         }
         variant
     }
@@ -504,13 +514,13 @@ struct SwiftMessageView<'m> {
     table: &'m SwiftFieldTable,
     /// The reading of text that is not UTF-8, and whether it was a guess.
     fallback: FallbackCharset,
-    guessed: Cell<bool>,
+    was_guessed: Cell<bool>,
 }
 
 impl SwiftMessageView<'_> {
     #[inline]
     fn value_at(&self, index: ValueIndex) -> &SwiftFieldValue {
-        &self.table.values[index.get() as usize - 1]
+        &self.table.field_values[index.get() as usize - 1]
     }
 }
 
@@ -523,7 +533,7 @@ impl ParsedMessage for SwiftMessageView<'_> {
 
     #[inline]
     fn charset_note(&self) -> Option<&str> {
-        self.fallback.note().filter(|_| self.guessed.get())
+        self.fallback.note().filter(|_| self.was_guessed.get())
     }
 
     fn raw(&self) -> &[u8] {
@@ -532,7 +542,7 @@ impl ParsedMessage for SwiftMessageView<'_> {
 
     #[inline]
     fn slot(&self, slot: u8) -> Option<ValueIndex> {
-        self.table.slots[usize::from(slot)]
+        self.table.message_slots[usize::from(slot)]
     }
 
     fn text<'v>(&'v self, index: ValueIndex, scratch: &'v mut Vec<u8>) -> &'v [u8] {
@@ -543,10 +553,10 @@ impl ParsedMessage for SwiftMessageView<'_> {
             SwiftValueKind::Letter(_) => field_value.letter(),
             SwiftValueKind::Repeat => b"Y",
             // There is one of the two.
-            SwiftValueKind::SumNote if self.table.sums.differs.is_empty() => {
-                self.table.sums.unchecked.as_bytes()
+            SwiftValueKind::SumNote if self.table.sum_notes.differs.is_empty() => {
+                self.table.sum_notes.unchecked_sums.as_bytes()
             }
-            SwiftValueKind::SumNote => self.table.sums.differs.as_bytes(),
+            SwiftValueKind::SumNote => self.table.sum_notes.differs.as_bytes(),
             SwiftValueKind::Ack(true) => b"NAK",
             SwiftValueKind::Ack(false) => b"ACK",
             // For people: the line that is not of its form.
@@ -562,7 +572,7 @@ impl ParsedMessage for SwiftMessageView<'_> {
         self.value_at(index).kind != SwiftValueKind::Invalid
     }
 
-    fn flaw(&self, index: ValueIndex) -> Option<String> {
+    fn describe_flaw(&self, index: ValueIndex) -> Option<String> {
         let field_value = self.value_at(index);
         let mut parts = SwiftComponents::default();
         match field_value.kind {
@@ -588,8 +598,8 @@ impl ParsedMessage for SwiftMessageView<'_> {
                 let (start, end) = (token.start, token.start + fault.offset);
                 let shorter = SwiftField { end, line: token.line.min(end), ..*token };
                 let cut = parts::split_field(&shorter, self.text, &mut parts);
-                let last = parts.as_slice().last().filter(|part| cut.is_ok() && start + part.end == end);
-                Some(match last {
+                let last_part = parts.as_slice().last().filter(|part| cut.is_ok() && start + part.end == end);
+                Some(match last_part {
                     Some(part) => {
                         let (tag, name, offset) = (token.tag, part.name, fault.offset);
                         format!("field {tag} at byte {offset} of the value: {name} is too long")
@@ -609,10 +619,10 @@ impl ParsedMessage for SwiftMessageView<'_> {
     }
 
     fn time(&self, index: ValueIndex) -> Option<UnixNanos> {
-        self.value_at(index).nanos(self.buf).map(UnixNanos)
+        self.value_at(index).to_unix_nanos(self.buf).map(UnixNanos)
     }
 
-    fn set(
+    fn set_field(
         &self,
         index: ValueIndex,
         event: &mut EventBuilder<'_>,
@@ -628,7 +638,7 @@ impl ParsedMessage for SwiftMessageView<'_> {
                 let has_entries = entries(self.text, self.tokens, scratch).map_err(|_| Refusal::BadValue)?;
                 if memchr::memmem::find(scratch, BYTES_IN_JSON).is_some() {
                     let (decoded, guessed) = lines::decoded_entries(self.text, self.fallback)?;
-                    self.guessed.set(guessed);
+                    self.was_guessed.set(guessed);
                     *scratch = decoded;
                 }
                 let json = std::str::from_utf8(scratch).map_err(|_| Refusal::BadValue)?;
@@ -648,15 +658,17 @@ impl ParsedMessage for SwiftMessageView<'_> {
         entry: &mut [Option<ValueIndex>],
     ) -> Result<bool, MessageRefusal> {
         let hits = &self.table.hits;
-        let of_group = |hit: &SwiftGroupValue| usize::from(hit.group) == group;
-        let Some(start) = (cursor.position..hits.len()).find(|&i| of_group(&hits[i]) && hits[i].first) else {
+        let of_group = |hit: &SwiftGroupValue| usize::from(hit.group_index) == group;
+        let Some(first_hit) =
+            (cursor.position..hits.len()).find(|&i| of_group(&hits[i]) && hits[i].begins_entry)
+        else {
             return Ok(false);
         };
-        let mut hit_index = start;
+        let mut hit_index = first_hit;
         while let Some(hit) = hits.get(hit_index) {
             if of_group(hit) {
                 // The next entry begins.
-                if hit.first && hit.token != hits[start].token {
+                if hit.begins_entry && hit.token != hits[first_hit].token {
                     break;
                 }
                 let slot = &mut entry[usize::from(hit.slot)];
@@ -668,14 +680,14 @@ impl ParsedMessage for SwiftMessageView<'_> {
         Ok(true)
     }
 
-    fn unlisted(
+    fn visit_unlisted(
         &self,
         _: &[usize],
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
         let mut texts = self.table.texts.borrow_mut();
         let (name, scratch) = &mut *texts;
-        for &(_, i, nth) in &self.table.unlisted {
+        for &(_, i, nth) in &self.table.unlisted_fields {
             let token = &self.tokens[i as usize];
             let value = token.slice(self.text);
             name.clear();

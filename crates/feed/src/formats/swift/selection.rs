@@ -48,18 +48,18 @@ pub(super) struct SwiftFieldSelection {
     pub(super) mt: u8,
     pub(super) category: u8,
     pub(super) ack: u8,
-    pub(super) repeat: u8,
+    pub(super) repeat_slot: u8,
     pub(super) uetr: u8,
-    pub(super) returned: u8,
+    pub(super) return_slot: u8,
     pub(super) variant: u8,
-    pub(super) time: u8,
+    pub(super) time_slot: u8,
     pub(super) entries: u8,
     pub(super) sum_differs: u8,
     pub(super) sum_unchecked: u8,
     /// Unlisted fields are kept.
-    pub(super) keeps: bool,
+    pub(super) keeps_unlisted: bool,
     /// For each group, the sequence that bounds an entry; without one, an entry has no gaps.
-    pub(super) lasts: Vec<Option<Box<[u8]>>>,
+    pub(super) entry_bounds: Vec<Option<Box<[u8]>>>,
 }
 
 /// The current sequence.
@@ -75,7 +75,7 @@ pub(super) struct SwiftSequenceContext<'p> {
 
 impl SwiftFieldSelection {
     pub(super) fn new(places: &PathSlots<SwiftPath>, usage: &SlotUsage) -> Self {
-        let looked_at = |slot: u8| if usage.slots[usize::from(slot)] { slot } else { 0 };
+        let looked_at = |slot: u8| if usage.message_slots[usize::from(slot)] { slot } else { 0 };
         let slot = |path: &SwiftPath| looked_at(places.message.get(path).copied().unwrap_or(0));
         let lasts = places.groups.iter().map(|group| match &group.delimiter {
             SwiftPath::Field(SwiftFieldPath { sequence: Some(name), .. }, _) if name.len() > 1 => {
@@ -90,16 +90,16 @@ impl SwiftFieldSelection {
             mt: slot(&SwiftPath::Mt),
             category: slot(&SwiftPath::Category),
             ack: slot(&SwiftPath::Ack),
-            repeat: slot(&SwiftPath::Repeat),
+            repeat_slot: slot(&SwiftPath::Repeat),
             uetr: slot(&SwiftPath::Uetr),
-            returned: slot(&SwiftPath::Return),
+            return_slot: slot(&SwiftPath::Return),
             variant: slot(&SwiftPath::Variant),
-            time: slot(&SwiftPath::Time),
+            time_slot: slot(&SwiftPath::Time),
             entries: slot(&SwiftPath::Entries),
             sum_differs: slot(&SwiftPath::SumDiffers),
             sum_unchecked: slot(&SwiftPath::SumUnchecked),
-            keeps: places.keeps,
-            lasts: lasts.collect(),
+            keeps_unlisted: places.keeps,
+            entry_bounds: lasts.collect(),
         };
         for (path, &slot) in &places.message {
             match (path, looked_at(slot)) {
@@ -107,27 +107,33 @@ impl SwiftFieldSelection {
                 (SwiftPath::Block(block, part), slot) => {
                     this.blocks.push(SwiftBlockTarget { block: *block, part: part.as_str().into(), slot });
                 }
-                (SwiftPath::Field(field, part), slot) => this.add(field, part.as_deref(), slot, None),
+                (SwiftPath::Field(field, part), slot) => this.add_target(field, part.as_deref(), slot, None),
                 _ => {}
             }
         }
-        for (g, group) in places.groups.iter().enumerate().filter(|(g, _)| usage.groups[*g]) {
+        for (g, group) in places.groups.iter().enumerate().filter(|(g, _)| usage.used_groups[*g]) {
             for (path, &slot) in &group.members {
                 if let SwiftPath::Field(field, part) = path {
-                    let first = *path == group.delimiter;
-                    this.add(field, part.as_deref(), slot, Some((g as u8, first)));
+                    let begins_entry = *path == group.delimiter;
+                    this.add_target(field, part.as_deref(), slot, Some((g as u8, begins_entry)));
                 }
             }
         }
         for path in &places.dropped {
             if let SwiftPath::Field(field, None) = path {
-                this.add(field, None, 0, None);
+                this.add_target(field, None, 0, None);
             }
         }
         this
     }
 
-    fn add(&mut self, field: &SwiftFieldPath, part: Option<&str>, slot: u8, group: Option<(u8, bool)>) {
+    fn add_target(
+        &mut self,
+        field: &SwiftFieldPath,
+        part: Option<&str>,
+        slot: u8,
+        group: Option<(u8, bool)>,
+    ) {
         let bytes = |text: &Option<String>| text.as_ref().map(|t| t.as_bytes().into());
         // Only option F of a party has a line for the country.
         let is_party_country = matches!(field.number, 50..=59) && part == Some("country");
@@ -138,7 +144,7 @@ impl SwiftFieldSelection {
                 Some(letters) => letters.bytes().map(option_bit).fold(0, |all, bit| all | bit),
             } & if is_party_country { option_bit(b'F') } else { u32::MAX },
             sequence: bytes(&field.sequence),
-            qualifier: field.qualifier.as_ref().and_then(|q| q.as_bytes().first_chunk()).map_or(0, word),
+            qualifier: field.qualifier.as_ref().and_then(|q| q.as_bytes().first_chunk()).map_or(0, pack_word),
             part: match part {
                 None => SwiftFieldSelector::Whole,
                 Some("signed") => SwiftFieldSelector::Signed,
@@ -186,11 +192,11 @@ pub(super) fn option_bit(letter: u8) -> u32 {
 #[inline]
 pub(super) fn qualifier_word(value: &[u8]) -> u32 {
     match value.first_chunk::<5>() {
-        Some([b':', rest @ ..]) => word(rest),
+        Some([b':', rest @ ..]) => pack_word(rest),
         _ => 0,
     }
 }
 
-fn word(four: &[u8; 4]) -> u32 {
+fn pack_word(four: &[u8; 4]) -> u32 {
     u32::from_le_bytes(*four)
 }

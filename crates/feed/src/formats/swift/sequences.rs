@@ -56,7 +56,7 @@ impl SwiftSequenceTracker {
 
     /// Advances to the next field and returns its sequence.
     #[inline]
-    pub(super) fn advance(&mut self, number: u8, option: u8) -> u8 {
+    pub(super) fn next_sequence(&mut self, number: u8, option: u8) -> u8 {
         match (self.rule, number, option) {
             (SwiftSequenceRule::Nothing, ..) => {}
             (SwiftSequenceRule::Cover, 50, _) => self.letter = b'B',
@@ -102,7 +102,7 @@ mod tests {
                 |tag: &str| (tag[..2].parse().unwrap(), tag.as_bytes().get(2).copied().unwrap_or(0));
             let each = fields.split(' ').map(|tag| {
                 let (number, option) = split_tag(tag);
-                match letters.advance(number, option) {
+                match letters.next_sequence(number, option) {
                     0 => '-',
                     letter => char::from(letter),
                 }

@@ -18,7 +18,7 @@ use unitape_model::Amount;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SwiftSumNotes {
     pub(super) differs: String,
-    pub(super) unchecked: String,
+    pub(super) unchecked_sums: String,
 }
 
 /// An amount with its currency: `EUR1234,5`.
@@ -42,7 +42,7 @@ fn amount_of(text: &[u8]) -> Option<Amount> {
 }
 
 /// Compares the sums of a message whose sequences `letters` follows.
-pub(super) fn compare(
+pub(super) fn compare_sums(
     mut letters: SwiftSequenceTracker,
     text: &[u8],
     tokens: &[SwiftField],
@@ -53,18 +53,18 @@ pub(super) fn compare(
     for token in tokens {
         let Some((number, letter)) = token.tag.split() else { continue };
         let value = token.slice(text);
-        match (letters.advance(number, letter), number, letter) {
+        match (letters.next_sequence(number, letter), number, letter) {
             (b'B', 32, b'B') => {
                 let money = Money::new(value);
                 transactions += 1;
                 is_mixed |= *currency.get_or_insert(money.currency) != money.currency;
-                sum.add(money.amount);
+                sum.add_amount(money.amount);
             }
             (_, 19, 0) => stated = Some(amount_of(value)),
             // The day is before it.
             (b'C', 32, b'A') => settled = Some(("32A", Money::new(value.get(6..).unwrap_or_default()))),
             (b'C', 32, b'B') => settled = Some(("32B", Money::new(value))),
-            (b'C', 71, b'G') => charges.add(Money::new(value).amount),
+            (b'C', 71, b'G') => charges.add_amount(Money::new(value).amount),
             _ => {}
         }
     }
@@ -75,7 +75,7 @@ pub(super) fn compare(
             let currency = String::from_utf8_lossy(settled.currency).into_owned();
             let unchecked =
                 format!("the amounts are not in {currency}: their sum is not compared with {field}");
-            return SwiftSumNotes { unchecked, ..SwiftSumNotes::default() };
+            return SwiftSumNotes { unchecked_sums: unchecked, ..SwiftSumNotes::default() };
         }
         (None, None) => return SwiftSumNotes::default(),
     };
@@ -85,20 +85,20 @@ pub(super) fn compare(
     if is_mixed {
         let unchecked =
             format!("the amounts are in several currencies: their sum is not compared with {field}");
-        return SwiftSumNotes { unchecked, ..SwiftSumNotes::default() };
+        return SwiftSumNotes { unchecked_sums: unchecked, ..SwiftSumNotes::default() };
     }
     let mut with_charges = sum;
-    with_charges.add(charges.0);
+    with_charges.add_amount(charges.0);
     if amount.is_some() && (sum.0 == amount || is_of_charges && with_charges.0 == amount) {
         return SwiftSumNotes::default();
     }
     let amount_text =
         |amount: Option<Amount>| amount.map_or("no amount".to_owned(), |amount| amount.to_string());
     let its = if transactions == 1 { "1 transaction" } else { &format!("{transactions} transactions") };
-    let differs = format!(
+    let difference_text = format!(
         "field {field} is {}, {its} in the message come to {}",
         amount_text(amount),
         amount_text(sum.0)
     );
-    SwiftSumNotes { differs, ..SwiftSumNotes::default() }
+    SwiftSumNotes { differs: difference_text, ..SwiftSumNotes::default() }
 }

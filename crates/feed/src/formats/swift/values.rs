@@ -8,8 +8,8 @@ use unitape_model::words;
 /// A value: its place and its kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SwiftFieldValue {
-    start: u32,
-    end: u32,
+    value_start: u32,
+    value_end: u32,
     pub(super) kind: SwiftValueKind,
 }
 
@@ -43,12 +43,12 @@ pub(super) enum SwiftValueKind {
 impl SwiftFieldValue {
     #[inline]
     pub(super) fn from_span(span: Span, kind: SwiftValueKind) -> Self {
-        Self { start: span.start as u32, end: span.end as u32, kind }
+        Self { value_start: span.start as u32, value_end: span.end as u32, kind }
     }
 
     /// Returns whether the value covers exactly this range.
     pub(super) fn is_at(&self, start: usize, end: usize) -> bool {
-        (self.start as usize, self.end as usize) == (start, end)
+        (self.value_start as usize, self.value_end as usize) == (start, end)
     }
 
     pub(super) fn is_moment(&self) -> bool {
@@ -56,7 +56,7 @@ impl SwiftFieldValue {
     }
 
     fn slice<'b>(&self, buf: &'b [u8]) -> &'b [u8] {
-        buf.get(self.start as usize..self.end as usize).unwrap_or_default()
+        buf.get(self.value_start as usize..self.value_end as usize).unwrap_or_default()
     }
 
     pub(super) fn letter(&self) -> &'static [u8] {
@@ -76,16 +76,16 @@ impl SwiftFieldValue {
         match self.kind {
             SwiftValueKind::Part(SubfieldFormat::Lines | SubfieldFormat::Text) => {
                 // Up to a carriage return, which stays unless a line feed follows.
-                let mut rest = text;
-                while let Some(cr_offset) = words::find(rest, b'\r') {
-                    let kept_end = cr_offset + usize::from(rest.get(cr_offset + 1) != Some(&b'\n'));
-                    scratch.extend_from_slice(&rest[..kept_end]);
-                    rest = &rest[cr_offset + 1..];
+                let mut value_left = text;
+                while let Some(cr_offset) = words::find(value_left, b'\r') {
+                    let kept_end = cr_offset + usize::from(value_left.get(cr_offset + 1) != Some(&b'\n'));
+                    scratch.extend_from_slice(&value_left[..kept_end]);
+                    value_left = &value_left[cr_offset + 1..];
                 }
-                if rest.len() == text.len() {
+                if value_left.len() == text.len() {
                     return text;
                 }
-                scratch.extend_from_slice(rest);
+                scratch.extend_from_slice(value_left);
             }
             SwiftValueKind::Part(SubfieldFormat::Amount) => value::write_amount(text, scratch),
             SwiftValueKind::Signed(less) => {
@@ -95,7 +95,7 @@ impl SwiftFieldValue {
                 }
                 value::write_amount(text, scratch);
             }
-            SwiftValueKind::Part(kind) => match day(kind, text) {
+            SwiftValueKind::Part(kind) => match parse_day(kind, text) {
                 Some(day) => day.write(scratch),
                 None => return text,
             },
@@ -105,16 +105,16 @@ impl SwiftFieldValue {
     }
 
     /// Returns the value as nanoseconds since 1970 in UTC.
-    pub(super) fn nanos(&self, buf: &[u8]) -> Option<i64> {
+    pub(super) fn to_unix_nanos(&self, buf: &[u8]) -> Option<i64> {
         match self.kind {
             SwiftValueKind::Moment(nanos) => Some(nanos),
-            SwiftValueKind::Part(kind) => day(kind, self.slice(buf)).map(value::CalendarDay::nanos),
+            SwiftValueKind::Part(kind) => parse_day(kind, self.slice(buf)).map(value::CalendarDay::nanos),
             _ => None,
         }
     }
 }
 
-fn day(kind: SubfieldFormat, text: &[u8]) -> Option<value::CalendarDay> {
+fn parse_day(kind: SubfieldFormat, text: &[u8]) -> Option<value::CalendarDay> {
     match kind {
         SubfieldFormat::Date => value::date(text),
         SubfieldFormat::ValueDate => value::value_date(text),
@@ -125,7 +125,7 @@ fn day(kind: SubfieldFormat, text: &[u8]) -> Option<value::CalendarDay> {
 
 /// Returns the part of a value that the mapping selects; `result` is the value's parsed result, `value_span` its
 /// place.
-pub(super) fn part(
+pub(super) fn select_part(
     want: &SwiftFieldSelector,
     result: Result<bool, ValueFault>,
     parts: &SwiftComponents,
@@ -153,17 +153,17 @@ pub(super) fn part(
             Some(SwiftFieldValue::from_span(span_of(amount), SwiftValueKind::Signed(less)))
         }
         SwiftFieldSelector::Country => {
-            let start = value_span.start + country_offset(value)?;
-            let span = Span { start, end: start + 2 };
+            let country_start = value_span.start + country_offset(value)?;
+            let span = Span { start: country_start, end: country_start + 2 };
             Some(SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text)))
         }
         SwiftFieldSelector::Moment => {
             let part = parts.part("date")?;
-            let nanos = day(part.kind, part.slice(value))?.nanos();
+            let nanos = parse_day(part.kind, part.slice(value))?.nanos();
             let seconds = parts.get(value, "time").and_then(value::time).unwrap_or(0);
             Some(SwiftFieldValue::from_span(
                 value_span,
-                SwiftValueKind::Moment(nanos + (seconds - distance(parts, value)) * NANOS),
+                SwiftValueKind::Moment(nanos + (seconds - offset_seconds(parts, value)) * NANOS),
             ))
         }
     }
@@ -218,7 +218,7 @@ pub(super) fn return_code(value: &[u8]) -> Option<Span> {
 }
 
 /// Seconds east of UTC, as far as the value says.
-fn distance(parts: &SwiftComponents, text: &[u8]) -> i64 {
+fn offset_seconds(parts: &SwiftComponents, text: &[u8]) -> i64 {
     let Some(offset) = parts.get(text, "offset") else { return 0 };
     // `98E` may have hours alone.
     let seconds = match *offset {

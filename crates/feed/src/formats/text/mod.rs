@@ -108,7 +108,7 @@ impl ByteFormat for TextFormat {
         Ok(Box::new(TextDecoder::new(*self, mapping)?))
     }
 
-    fn cut(&self, buf: &[u8]) -> usize {
+    fn cut_offset(&self, buf: &[u8]) -> usize {
         (self.cut)(buf)
     }
 
@@ -117,9 +117,9 @@ impl ByteFormat for TextFormat {
     }
 
     /// Returns the declaration of a character set, or the bracket of a list that is the whole file.
-    fn head(&self, _: &Path, bytes: &[u8]) -> Arc<[u8]> {
+    fn source_head(&self, _: &Path, bytes: &[u8]) -> Arc<[u8]> {
         let head = &bytes[..bytes.len().min(text::HEAD_BYTES)];
-        (self.decoder)(FallbackCharset::default()).begin(head).into()
+        (self.decoder)(FallbackCharset::default()).inspect_head(head).into()
     }
 }
 
@@ -133,8 +133,8 @@ impl<D: TextMessageDecoder + std::fmt::Debug + Send> TextCodec for D {}
 pub struct TextDecoder {
     codec: Box<dyn TextCodec>,
     mapper: MessageMapper<TextFieldValue>,
-    leaves: PathValues,
-    wants: TextFieldSelection,
+    path_values: PathValues,
+    field_selection: TextFieldSelection,
     table: TextFieldTable,
 }
 
@@ -142,9 +142,9 @@ pub struct TextDecoder {
 #[derive(Clone, Copy, Debug)]
 struct TextFieldValue {
     /// Index of the first; [`KIND`] for the message's kind.
-    first: u32,
+    first_value: u32,
     /// Index after the last that may belong to it.
-    to: u32,
+    value_end: u32,
     reading: TextValueConversion,
     /// The pattern that led to it, where values of other paths may belong to it, too.
     pattern: Option<PatternId>,
@@ -170,18 +170,18 @@ struct TextFieldSelection {
     /// Slots of the kind of the message.
     kind: Vec<u8>,
     /// Slots of a mail's subject and text.
-    words: Vec<u8>,
+    mail_text_slots: Vec<u8>,
     /// Slots of the numbers of entries, by the paths of their lists.
-    counts: Vec<(String, u8)>,
+    count_slots: Vec<(String, u8)>,
     /// Paths of a message's words, but of a mail.
     word_paths: WordPaths,
     /// For each group, the members that belong to the entries around its own entries.
-    outer: Vec<OuterMembers>,
+    outer_members: Vec<OuterMembers>,
     /// Of each group, the number of slots of an entry.
     entry_slots: Vec<usize>,
     slots: usize,
-    keeps: bool,
-    times: TextTimes,
+    keeps_unlisted: bool,
+    time_paths: TextTimes,
 }
 
 /// The members of a group that are values of an entry around its own: `events[].product_id` in a group of
@@ -207,17 +207,17 @@ struct TextTimes {
 
 impl TextTimes {
     /// Converts a value to UTC nanoseconds. Fails if it is no time, and says why.
-    fn nanos(&self, text: &[u8], reading: TextValueConversion) -> Result<i64, &'static str> {
-        let written = || std::str::from_utf8(text).unwrap_or_default();
+    fn parse_nanos(&self, text: &[u8], reading: TextValueConversion) -> Result<i64, &'static str> {
+        let written_text = || std::str::from_utf8(text).unwrap_or_default();
         match reading {
             TextValueConversion::Count(power) => times::since_1970(text, power).map_err(|f| f.description()),
             TextValueConversion::Form(form) => self.forms[usize::from(form)].nanos(text),
             TextValueConversion::AsItIs if self.has_zone => match self.local.nanos(text) {
                 Ok(nanos) => Ok(nanos),
-                Err(reason) => time::rfc5322(written()).ok_or(reason),
+                Err(reason) => time::rfc5322(written_text()).ok_or(reason),
             },
             TextValueConversion::AsItIs => {
-                let absolute_time = time::iso(text).or_else(|| time::rfc5322(written()));
+                let absolute_time = time::iso(text).or_else(|| time::rfc5322(written_text()));
                 absolute_time.map_or_else(|| self.local.nanos(text), Ok)
             }
         }
@@ -230,7 +230,7 @@ struct TextValueTarget {
     message: Vec<SlotTarget>,
     members: Vec<(usize, SlotTarget)>,
     /// The groups of whose list each entry of this path is one.
-    groups: Vec<usize>,
+    list_groups: Vec<usize>,
     /// The groups that have members of each entry of this path, in which the entries of their own list are.
     outer_groups: Vec<usize>,
     /// The patterns that cover this path.
@@ -252,14 +252,14 @@ impl SlotTarget {
 
     /// Returns the value whose first part is at `first`, and whose last one is before `to`.
     fn value(&self, first: u32, to: u32) -> TextFieldValue {
-        TextFieldValue { first, to, reading: self.reading, pattern: self.pattern }
+        TextFieldValue { first_value: first, value_end: to, reading: self.reading, pattern: self.pattern }
     }
 }
 
 /// The values found in the current message.
 #[derive(Debug, Default)]
 struct TextFieldTable {
-    slots: Vec<Option<TextFieldValue>>,
+    message_slots: Vec<Option<TextFieldValue>>,
     /// The targets of each path, by its number in the leaves.
     paths: Vec<Option<TextValueTarget>>,
     /// By the number of a path, the counted lists in whose place a value of this path is.
@@ -291,9 +291,9 @@ impl TextDecoder {
         let times = TextTimes { forms: dialect.into_forms(), local, has_zone: zone.is_some() };
         Ok(Self {
             codec: (format.decoder)(plan.fallback),
-            wants: TextFieldSelection::new(&places, word_paths, plan.slot_count, times),
+            field_selection: TextFieldSelection::new(&places, word_paths, plan.slot_count, times),
             mapper: MessageMapper::new(plan),
-            leaves: PathValues::default(),
+            path_values: PathValues::default(),
             table: TextFieldTable::default(),
         })
     }
@@ -303,18 +303,18 @@ impl FormatDecoder for TextDecoder {
     fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
         match &block.head[..] {
             [] if block.base == 0 => {
-                self.codec.begin(&block.bytes[..block.bytes.len().min(text::HEAD_BYTES)])
+                self.codec.inspect_head(&block.bytes[..block.bytes.len().min(text::HEAD_BYTES)])
             }
-            head => self.codec.begin(head),
+            head => self.codec.inspect_head(head),
         };
         decode_items(block, source, |block, bytes, offset| {
-            self.codec.next(bytes, offset, block.eof, &mut self.leaves).map(|message| {
-                self.table.read(&self.wants, &self.leaves);
+            self.codec.next(bytes, offset, block.eof, &mut self.path_values).map(|message| {
+                self.table.read_values(&self.field_selection, &self.path_values);
                 let view = TextMessageView {
                     raw: message.span.slice(bytes),
                     kind: message.kind,
-                    leaves: &self.leaves,
-                    wants: &self.wants,
+                    leaves: &self.path_values,
+                    field_selection: &self.field_selection,
                     table: &self.table,
                 };
                 self.mapper.message(block, &view, block.origin(source, message.span), dictionary);
@@ -334,20 +334,20 @@ impl TextFieldSelection {
             by_path: FxHashMap::default(),
             patterns: Vec::new(),
             kind: Vec::new(),
-            words: Vec::new(),
-            counts: Vec::new(),
+            mail_text_slots: Vec::new(),
+            count_slots: Vec::new(),
             word_paths,
-            outer: Vec::new(),
+            outer_members: Vec::new(),
             entry_slots: Vec::new(),
             slots,
-            keeps: places.keeps,
-            times,
+            keeps_unlisted: places.keeps,
+            time_paths: times,
         };
         for (path, slot) in &places.message {
             match path {
                 TextPath::Kind => this.kind.extend(Some(*slot).filter(|s| *s != 0)),
-                TextPath::Words => this.words.extend(Some(*slot).filter(|s| *s != 0)),
-                TextPath::Entries { path } if *slot != 0 => this.counts.push((path.clone(), *slot)),
+                TextPath::Words => this.mail_text_slots.extend(Some(*slot).filter(|s| *s != 0)),
+                TextPath::Entries { path } if *slot != 0 => this.count_slots.push((path.clone(), *slot)),
                 TextPath::Entries { .. } => {}
                 TextPath::Value { path, reading } => {
                     let want = this.by_path.entry(path.clone()).or_default();
@@ -364,7 +364,7 @@ impl TextFieldSelection {
             }
             let mut outer = OuterMembers::default();
             if let TextPath::Value { path: delimiter, .. } = &places.delimiter {
-                this.by_path.entry(delimiter.clone()).or_default().groups.push(group);
+                this.by_path.entry(delimiter.clone()).or_default().list_groups.push(group);
                 for (path, slot) in &places.members {
                     let TextPath::Value { path, .. } = path else { continue };
                     let Some(list) = outer_list(delimiter, path) else { continue };
@@ -375,7 +375,7 @@ impl TextFieldSelection {
                     }
                 }
             }
-            this.outer.push(outer);
+            this.outer_members.push(outer);
             this.entry_slots.push(1 + usize::from(places.members.values().copied().max().unwrap_or(0)));
         }
         let mut patterns: Vec<_> = this.by_path.keys().filter(|path| path.contains("[]")).cloned().collect();
@@ -392,11 +392,11 @@ impl TextFieldSelection {
             let is_member = path.strip_prefix(list).is_some_and(|member| member.starts_with('.'));
             (is_list || is_member).then_some(ListPosition { index, is_member })
         };
-        self.counts.iter().enumerate().filter_map(position).collect()
+        self.count_slots.iter().enumerate().filter_map(position).collect()
     }
 
     /// Returns the targets of the values at a path of a message.
-    fn target(&self, path: &str) -> Option<TextValueTarget> {
+    fn targets_at(&self, path: &str) -> Option<TextValueTarget> {
         let exact = self.by_path.get(path);
         if !jsonl::path::has_positions(path) {
             return exact.cloned();
@@ -411,7 +411,7 @@ impl TextFieldSelection {
             let with_pattern = |target: &SlotTarget| SlotTarget { pattern: id, ..*target };
             all.message.extend(covering.message.iter().map(with_pattern));
             all.members.extend(covering.members.iter().map(|(group, member)| (*group, with_pattern(member))));
-            all.groups.extend(&covering.groups);
+            all.list_groups.extend(&covering.list_groups);
             all.outer_groups.extend(&covering.outer_groups);
             all.patterns.extend(id);
         }
@@ -429,31 +429,36 @@ struct ListPosition {
 }
 
 impl TextFieldTable {
-    fn read(&mut self, wants: &TextFieldSelection, leaves: &PathValues) {
+    fn read_values(&mut self, wants: &TextFieldSelection, leaves: &PathValues) {
         if self.generation != leaves.generation() {
             self.generation = leaves.generation();
             self.paths.clear();
             self.list_positions.clear();
         }
-        self.slots.clear();
-        self.slots.resize(wants.slots, None);
+        self.message_slots.clear();
+        self.message_slots.resize(wants.slots, None);
         let path_values = leaves.as_slice();
-        let value_for =
-            |first| TextFieldValue { first, to: 0, reading: TextValueConversion::AsItIs, pattern: None };
+        let value_for = |first| TextFieldValue {
+            first_value: first,
+            value_end: 0,
+            reading: TextValueConversion::AsItIs,
+            pattern: None,
+        };
         for slot in &wants.kind {
-            self.slots[usize::from(*slot)] = Some(value_for(KIND));
+            self.message_slots[usize::from(*slot)] = Some(value_for(KIND));
         }
-        for slot in &wants.words {
-            self.slots[usize::from(*slot)] = Some(value_for(WORDS));
+        for slot in &wants.mail_text_slots {
+            self.message_slots[usize::from(*slot)] = Some(value_for(WORDS));
         }
         while self.paths.len() < leaves.path_count() {
             let path = leaves.path(self.paths.len() as u32);
-            self.paths.push(wants.target(path));
+            self.paths.push(wants.targets_at(path));
             self.list_positions.push(wants.list_positions(path));
         }
-        for (index, (list, slot)) in wants.counts.iter().enumerate() {
+        for (index, (list, slot)) in wants.count_slots.iter().enumerate() {
             let count = self.count_entries(index, list, leaves);
-            self.slots[usize::from(*slot)] = count.map(|to| TextFieldValue { to, ..value_for(ENTRIES) });
+            self.message_slots[usize::from(*slot)] =
+                count.map(|to| TextFieldValue { value_end: to, ..value_for(ENTRIES) });
         }
         for (i, leaf) in path_values.iter().enumerate() {
             let Some(want) = &self.paths[leaf.path as usize] else { continue };
@@ -461,7 +466,7 @@ impl TextFieldTable {
                 continue;
             }
             for target in &want.message {
-                let slot = &mut self.slots[usize::from(target.slot)];
+                let slot = &mut self.message_slots[usize::from(target.slot)];
                 if slot.is_none() {
                     *slot = Some(target.value(i as u32, path_values.len() as u32));
                 }
@@ -487,7 +492,7 @@ impl TextFieldTable {
     }
 
     /// Returns the targets of a path by its number.
-    fn target(&self, path: u32) -> Option<&TextValueTarget> {
+    fn targets_of_path(&self, path: u32) -> Option<&TextValueTarget> {
         self.paths.get(path as usize)?.as_ref()
     }
 }
@@ -507,13 +512,13 @@ struct TextMessageView<'m> {
     raw: &'m [u8],
     kind: &'static str,
     leaves: &'m PathValues,
-    wants: &'m TextFieldSelection,
+    field_selection: &'m TextFieldSelection,
     table: &'m TextFieldTable,
 }
 
 impl TextMessageView<'_> {
-    fn str(&self, field: TextFieldValue) -> &str {
-        match self.leaves.as_slice().get(field.first as usize) {
+    fn value_str(&self, field: TextFieldValue) -> &str {
+        match self.leaves.as_slice().get(field.first_value as usize) {
             Some(leaf) => self.leaves.text(leaf),
             None => self.kind,
         }
@@ -521,17 +526,17 @@ impl TextMessageView<'_> {
 
     /// Writes subject, text, markup without a plain alternative, and each forwarded message under its head, with
     /// blank lines between.
-    fn words(&self, out: &mut Vec<u8>) {
-        if !self.wants.word_paths.is_empty() {
-            return self.wants.word_paths.write(self.leaves, out);
+    fn write_words(&self, out: &mut Vec<u8>) {
+        if !self.field_selection.word_paths.is_empty() {
+            return self.field_selection.word_paths.append_words(self.leaves, out);
         }
         let get = |name: &str| self.leaves.iter().find(|(path, _)| *path == name).map(|(_, text)| text);
         let parts = [get("subject"), get("text"), get("html")];
-        parts.into_iter().flatten().for_each(|part| paragraph(out, part));
+        parts.into_iter().flatten().for_each(|part| append_paragraph(out, part));
         let forwarded = self.leaves.entries().iter().filter(|e| self.leaves.path(e.path) == "forwarded[]");
         for entry in forwarded {
             let mut head = String::new();
-            let values = self.leaves.as_slice().get(entry.from as usize..entry.to as usize);
+            let values = self.leaves.as_slice().get(entry.first_value as usize..entry.value_end as usize);
             for leaf in values.unwrap_or_default() {
                 let text = self.leaves.text(leaf);
                 let name = match self.leaves.path(leaf.path) {
@@ -539,8 +544,8 @@ impl TextMessageView<'_> {
                     "forwarded[].date" => "Date",
                     "forwarded[].subject" => "Subject",
                     _ => {
-                        paragraph(out, &std::mem::take(&mut head));
-                        paragraph(out, text);
+                        append_paragraph(out, &std::mem::take(&mut head));
+                        append_paragraph(out, text);
                         continue;
                     }
                 };
@@ -548,33 +553,39 @@ impl TextMessageView<'_> {
                 // Writing to a String cannot fail.
                 _ = write!(head, "{name}: {text}");
             }
-            paragraph(out, &head);
+            append_paragraph(out, &head);
         }
     }
 
     /// Iterates over all values of the path that are not empty.
-    fn all(&self, field: TextFieldValue) -> impl Iterator<Item = &str> {
-        let leaves = self.leaves.as_slice().get(field.first as usize..field.to as usize).unwrap_or_default();
+    fn values_of_path(&self, field: TextFieldValue) -> impl Iterator<Item = &str> {
+        let leaves = self
+            .leaves
+            .as_slice()
+            .get(field.first_value as usize..field.value_end as usize)
+            .unwrap_or_default();
         let path = leaves.first().map_or(0, |leaf| leaf.path);
         let is_one = move |leaf: &&text::PathValue| match field.pattern {
             None => leaf.path == path,
-            Some(pattern) => self.table.target(leaf.path).is_some_and(|t| t.patterns.contains(&pattern)),
+            Some(pattern) => {
+                self.table.targets_of_path(leaf.path).is_some_and(|t| t.patterns.contains(&pattern))
+            }
         };
         leaves.iter().filter(is_one).map(|leaf| self.leaves.text(leaf)).filter(|text| !text.is_empty())
     }
 
     /// Fills the slots of a group with the values of an entry, where they have none yet.
-    fn fill(&self, group: usize, values: text::ListEntry, entry: &mut [Option<TextFieldValue>]) {
-        for i in values.from..values.to {
+    fn fill_entry(&self, group: usize, values: text::ListEntry, entry: &mut [Option<TextFieldValue>]) {
+        for i in values.first_value..values.value_end {
             let leaf = &self.leaves.as_slice()[i as usize];
-            let Some(want) = self.table.target(leaf.path) else { continue };
+            let Some(want) = self.table.targets_of_path(leaf.path) else { continue };
             if self.leaves.text(leaf).is_empty() {
                 continue;
             }
             for (_, target) in want.members.iter().filter(|(g, _)| *g == group) {
                 let slot = &mut entry[usize::from(target.slot)];
                 if slot.is_none() {
-                    *slot = Some(target.value(i, values.to));
+                    *slot = Some(target.value(i, values.value_end));
                 }
             }
         }
@@ -589,18 +600,18 @@ impl TextMessageView<'_> {
             values.resize(outer.slots.len(), None);
         }
         for (index, entry) in self.leaves.entries().iter().enumerate().skip(from) {
-            let Some(target) = self.table.target(entry.path) else { continue };
+            let Some(target) = self.table.targets_of_path(entry.path) else { continue };
             if target.outer_groups.contains(&group) {
                 let path = self.leaves.path(entry.path);
-                let mut filled = vec![None; self.wants.entry_slots[group]];
-                self.fill(group, *entry, &mut filled);
+                let mut entry_slots = vec![None; self.field_selection.entry_slots[group]];
+                self.fill_entry(group, *entry, &mut entry_slots);
                 for ((list, slot), value) in outer.slots.iter().zip(values.iter_mut()) {
                     if jsonl::path::covers(list, path) {
-                        *value = filled[usize::from(*slot)];
+                        *value = entry_slots[usize::from(*slot)];
                     }
                 }
             }
-            if target.groups.contains(&group) {
+            if target.list_groups.contains(&group) {
                 return Some(index);
             }
         }
@@ -609,7 +620,7 @@ impl TextMessageView<'_> {
 }
 
 /// Puts a text after a blank line, if there is any.
-fn paragraph(out: &mut Vec<u8>, text: &str) {
+fn append_paragraph(out: &mut Vec<u8>, text: &str) {
     if text.is_empty() {
         return;
     }
@@ -634,26 +645,26 @@ impl ParsedMessage for TextMessageView<'_> {
     }
 
     fn slot(&self, slot: u8) -> Option<TextFieldValue> {
-        self.table.slots[usize::from(slot)]
+        self.table.message_slots[usize::from(slot)]
     }
 
     fn text<'v>(&'v self, field: TextFieldValue, scratch: &'v mut Vec<u8>) -> &'v [u8] {
-        if field.first == WORDS {
+        if field.first_value == WORDS {
             scratch.clear();
-            self.words(scratch);
+            self.write_words(scratch);
             return scratch;
         }
-        if field.first == ENTRIES {
+        if field.first_value == ENTRIES {
             scratch.clear();
             // Writing to a Vec cannot fail.
-            _ = write!(scratch, "{}", field.to);
+            _ = write!(scratch, "{}", field.value_end);
             return scratch;
         }
-        let text = self.str(field);
+        let text = self.value_str(field);
         let number = self
             .leaves
             .as_slice()
-            .get(field.first as usize)
+            .get(field.first_value as usize)
             .is_some_and(|l| l.kind == text::PathValueKind::Number);
         match number.then(|| time::without_exponent(text)).flatten() {
             Some(decimal) => {
@@ -665,10 +676,10 @@ impl ParsedMessage for TextMessageView<'_> {
         }
     }
 
-    fn flaw(&self, field: TextFieldValue) -> Option<String> {
+    fn describe_flaw(&self, field: TextFieldValue) -> Option<String> {
         let mut scratch = Vec::new();
         let value = self.text(field, &mut scratch);
-        let leaf = self.leaves.as_slice().get(field.first as usize);
+        let leaf = self.leaves.as_slice().get(field.first_value as usize);
         let is_number = leaf.is_some_and(|leaf| leaf.kind == text::PathValueKind::Number);
         if is_number && value.iter().any(|b| matches!(b, b'e' | b'E')) {
             return Some("its exponent is beyond 400".to_owned());
@@ -679,16 +690,20 @@ impl ParsedMessage for TextMessageView<'_> {
         if field.reading == TextValueConversion::AsItIs && !is_date {
             return None;
         }
-        self.wants.times.nanos(value, field.reading).err().map(|reason| format!("it {reason}"))
+        self.field_selection
+            .time_paths
+            .parse_nanos(value, field.reading)
+            .err()
+            .map(|reason| format!("it {reason}"))
     }
 
     fn time(&self, field: TextFieldValue) -> Option<UnixNanos> {
         let mut scratch = Vec::new();
         let text = self.text(field, &mut scratch);
-        self.wants.times.nanos(text, field.reading).ok().map(UnixNanos)
+        self.field_selection.time_paths.parse_nanos(text, field.reading).ok().map(UnixNanos)
     }
 
-    fn set(
+    fn set_field(
         &self,
         field: TextFieldValue,
         event: &mut EventBuilder<'_>,
@@ -703,10 +718,13 @@ impl ParsedMessage for TextMessageView<'_> {
             return Err(Refusal::NotUtf8);
         }
         match spec.slot {
-            FieldLayout::Syms { .. } => event.set_names(spec, self.all(field).map(str::as_bytes), names),
+            FieldLayout::Syms { .. } => {
+                event.set_names(spec, self.values_of_path(field).map(str::as_bytes), names)
+            }
             FieldLayout::Json => {
-                let all: Vec<_> = self.all(field).map(|text| json_string(text.as_bytes())).collect();
-                event.set(spec, EventValue::Json(&format!("[{}]", all.join(","))))
+                let json_values: Vec<_> =
+                    self.values_of_path(field).map(|text| json_string(text.as_bytes())).collect();
+                event.set(spec, EventValue::Json(&format!("[{}]", json_values.join(","))))
             }
             _ => {
                 let text = self.text(field, scratch);
@@ -729,18 +747,18 @@ impl ParsedMessage for TextMessageView<'_> {
         cursor: &mut EntryCursor,
         entry: &mut [Option<TextFieldValue>],
     ) -> Result<bool, MessageRefusal> {
-        let outer = &self.wants.outer[group];
+        let outer = &self.field_selection.outer_members[group];
         let index = if outer.slots.is_empty() {
-            let left = self.leaves.entries().get(cursor.position..).unwrap_or_default();
+            let later_entries = self.leaves.entries().get(cursor.position..).unwrap_or_default();
             let is_of_group = |e: &text::ListEntry| {
-                self.table.target(e.path).is_some_and(|target| target.groups.contains(&group))
+                self.table.targets_of_path(e.path).is_some_and(|target| target.list_groups.contains(&group))
             };
-            left.iter().position(is_of_group).map(|n| cursor.position + n)
+            later_entries.iter().position(is_of_group).map(|n| cursor.position + n)
         } else {
             self.next_in_lists(group, cursor.position, outer)
         };
         let Some(index) = index else { return Ok(false) };
-        self.fill(group, self.leaves.entries()[index], entry);
+        self.fill_entry(group, self.leaves.entries()[index], entry);
         for ((_, slot), value) in outer.slots.iter().zip(outer.values.borrow().iter()) {
             entry[usize::from(*slot)] = *value;
         }
@@ -748,26 +766,32 @@ impl ParsedMessage for TextMessageView<'_> {
         Ok(true)
     }
 
-    fn unlisted(
+    fn visit_unlisted(
         &self,
         groups: &[usize],
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
-        if !self.wants.keeps {
+        if !self.field_selection.keeps_unlisted {
             return Ok(());
         }
         let is_of_groups = |entry: &&text::ListEntry| {
-            let target = self.table.target(entry.path);
-            target.is_some_and(|target| target.groups.iter().any(|group| groups.contains(group)))
+            let target = self.table.targets_of_path(entry.path);
+            target.is_some_and(|target| target.list_groups.iter().any(|group| groups.contains(group)))
         };
         let mut entries: Vec<_> = match groups {
             [] => Vec::new(),
-            _ => self.leaves.entries().iter().filter(is_of_groups).map(|e| e.from..e.to).collect(),
+            _ => self
+                .leaves
+                .entries()
+                .iter()
+                .filter(is_of_groups)
+                .map(|e| e.first_value..e.value_end)
+                .collect(),
         };
         entries.sort_unstable_by_key(|entry| entry.start);
-        let end = self.leaves.as_slice().len() as u32;
+        let value_count = self.leaves.as_slice().len() as u32;
         let (mut start, mut counts) = (0, FxHashMap::default());
-        for entry in entries.into_iter().chain(std::iter::once(end..end)) {
+        for entry in entries.into_iter().chain(std::iter::once(value_count..value_count)) {
             self.keep_values(start..entry.start, &mut counts, &mut keep)?;
             start = start.max(entry.end);
         }
@@ -780,8 +804,10 @@ impl ParsedMessage for TextMessageView<'_> {
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
         let entry = self.leaves.entries().get(step.after.position.wrapping_sub(1));
-        match entry.filter(|_| self.wants.keeps) {
-            Some(entry) => self.keep_values(entry.from..entry.to, &mut FxHashMap::default(), &mut keep),
+        match entry.filter(|_| self.field_selection.keeps_unlisted) {
+            Some(entry) => {
+                self.keep_values(entry.first_value..entry.value_end, &mut FxHashMap::default(), &mut keep)
+            }
             None => Ok(()),
         }
     }
@@ -798,7 +824,7 @@ impl TextMessageView<'_> {
         let values = values.start as usize..values.end as usize;
         for leaf in self.leaves.as_slice().get(values).unwrap_or_default() {
             let text = self.leaves.text(leaf);
-            let listed = self.table.target(leaf.path).is_some();
+            let listed = self.table.targets_of_path(leaf.path).is_some();
             if listed || text.is_empty() {
                 continue;
             }
@@ -817,10 +843,10 @@ impl TextMessageView<'_> {
 /// Returns whether the first message of `head` has a value at each of `paths` and no value at any of `not`.
 pub fn has_paths(format: TextFormat, head: &[u8], paths: &[String], not: &[&str]) -> bool {
     let (mut leaves, mut codec) = (PathValues::default(), (format.decoder)(FallbackCharset::default()));
-    codec.begin(&head[..head.len().min(text::HEAD_BYTES)]);
-    let next = codec.next(head, 0, true, &mut leaves);
+    codec.inspect_head(&head[..head.len().min(text::HEAD_BYTES)]);
+    let next_message = codec.next(head, 0, true, &mut leaves);
     let present: FxHashSet<&str> = leaves.iter().map(|(path, _)| path).collect();
-    matches!(next, NextTextMessage::Message(_))
+    matches!(next_message, NextTextMessage::Message(_))
         && paths.iter().all(|path| present.contains(path.as_str()))
         && !not.iter().any(|path| present.contains(path))
 }

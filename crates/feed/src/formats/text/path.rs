@@ -27,9 +27,9 @@ use unitape_codec::times::{self, WrittenTime};
 pub struct TextDialect {
     format: TextFormat,
     /// Zone of local times.
-    zone: String,
+    local_zone: String,
     /// What to do with local times that occur twice or never.
-    ambiguous: Option<String>,
+    ambiguous_policy: Option<String>,
     /// The forms that paths name.
     forms: RefCell<Vec<(String, WrittenTime)>>,
 }
@@ -38,7 +38,12 @@ impl TextDialect {
     /// Makes the dialect of this format; local times are in `zone`.
     pub fn new(format: TextFormat, zone: Option<&str>, ambiguous: Option<&str>) -> Self {
         let zone = zone.unwrap_or("UTC").to_owned();
-        Self { format, zone, ambiguous: ambiguous.map(str::to_owned), forms: RefCell::default() }
+        Self {
+            format,
+            local_zone: zone,
+            ambiguous_policy: ambiguous.map(str::to_owned),
+            forms: RefCell::default(),
+        }
     }
 
     /// Returns the time forms that the mapping's paths name, by their numbers.
@@ -47,12 +52,12 @@ impl TextDialect {
     }
 
     /// Returns the number of a form; adds the form if it is new.
-    fn form(&self, text: &str) -> Result<u16, String> {
+    fn form_number(&self, text: &str) -> Result<u16, String> {
         let mut forms = self.forms.borrow_mut();
         if let Some(i) = forms.iter().position(|(t, _)| t == text) {
             return Ok(i as u16);
         }
-        let form = times::time_form(text, &self.zone, self.ambiguous.as_deref())?;
+        let form = times::time_form(text, &self.local_zone, self.ambiguous_policy.as_deref())?;
         forms.push((text.to_owned(), form));
         u16::try_from(forms.len() - 1).map_err(|_| "too many forms of times".to_owned())
     }
@@ -114,7 +119,7 @@ impl Dialect for TextDialect {
             .find_map(|(word, power)| Some((text.strip_suffix(word)?, *power)));
         let (path, reading) = match (unit, text.split_once('@')) {
             (Some((path, power)), _) => (path, TextValueConversion::Count(power)),
-            (None, Some((path, form))) if has_forms && !path.is_empty() => match self.form(form) {
+            (None, Some((path, form))) if has_forms && !path.is_empty() => match self.form_number(form) {
                 Ok(form) => (path, TextValueConversion::Form(form)),
                 // A name may have an @ in it.
                 Err(_) if !form.bytes().any(|b| b.is_ascii_uppercase()) => {

@@ -48,7 +48,7 @@ impl WordPaths {
         self.0.is_empty()
     }
 
-    fn has(&self, path: &str) -> bool {
+    fn has_path(&self, path: &str) -> bool {
         let is_word = |path: &str| {
             self.0.iter().any(|word| match word {
                 WordPath::Exact(exact) => exact == path,
@@ -63,7 +63,7 @@ impl WordPaths {
     }
 
     /// Appends the words of a message.
-    pub(super) fn write(&self, leaves: &PathValues, out: &mut Vec<u8>) {
+    pub(super) fn append_words(&self, leaves: &PathValues, out: &mut Vec<u8>) {
         let (mut compared, mut cached_path) = (0, None::<(u32, bool)>);
         let mut pieces: Vec<&str> = Vec::new();
         // The value of the first path: the others often have copies of its words.
@@ -73,7 +73,7 @@ impl WordPaths {
             let text = leaves.text(leaf);
             let is_word = match cached_path {
                 Some((path, is_word)) if path == leaf.path => is_word,
-                _ => self.has(leaves.path(leaf.path)),
+                _ => self.has_path(leaves.path(leaf.path)),
             };
             cached_path = Some((leaf.path, is_word));
             if !is_word || text.is_empty() {
@@ -83,9 +83,9 @@ impl WordPaths {
             let enclosing_list = list_around(leaves.path(leaf.path));
             let mut is_joined = last.is_some_and(|(path, _)| path == leaf.path) && enclosing_list.is_some();
             while let Some(list_entry) =
-                leaves.entries().get(entry).filter(|candidate| candidate.from as usize <= i)
+                leaves.entries().get(entry).filter(|candidate| candidate.first_value as usize <= i)
             {
-                let after_last = last.is_some_and(|(_, n)| list_entry.from as usize > n);
+                let after_last = last.is_some_and(|(_, n)| list_entry.first_value as usize > n);
                 is_joined &= !(after_last && Some(leaves.path(list_entry.path)) == enclosing_list);
                 entry += 1;
             }
@@ -150,7 +150,7 @@ mod tests {
         let (mut leaves, mut out) = (PathValues::default(), Vec::new());
         let next = jsonl::JsonlDecoder::default().next(line.as_bytes(), 0, true, &mut leaves);
         assert!(matches!(next, NextTextMessage::Message(_)), "{next:?}");
-        paths.write(&leaves, &mut out);
+        paths.append_words(&leaves, &mut out);
         String::from_utf8(out).unwrap()
     }
 

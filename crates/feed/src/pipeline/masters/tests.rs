@@ -148,9 +148,9 @@ fn definitions_tell_reference_data() {
         "{identity}"
     );
     let got = ReferenceIdentity::from_mapping_name(&identity).unwrap();
-    assert!(!got.strict && got.files.starts_with("master.jsonl@"), "{got:?}");
+    assert!(!got.rejects_unknown && got.files.starts_with("master.jsonl@"), "{got:?}");
     let events = format!("events{}", reference.with_strictness(true).identity());
-    assert!(ReferenceIdentity::from_mapping_name(&events).unwrap().strict);
+    assert!(ReferenceIdentity::from_mapping_name(&events).unwrap().rejects_unknown);
     for none in ["", "events", "fix44-orders@0123456789abcdef", "a+b@0123456789abcdef", "a+b"] {
         assert_eq!(ReferenceIdentity::from_mapping_name(none), None, "{none}");
     }

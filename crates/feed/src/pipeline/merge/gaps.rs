@@ -45,10 +45,10 @@ impl MergedTape {
         // Damage after the last unit is met again by the next merge.
         let mut damaged = std::mem::take(&mut input.passed_over);
         let is_known = |part: &RemovedPart| {
-            self.state
+            self.merge_state
                 .damaged
                 .iter()
-                .chain(&self.fresh.damaged)
+                .chain(&self.new_records.damaged)
                 .any(|gap_record| *gap_record == record(*part))
         };
         damaged.retain(|part| !is_known(part));
@@ -59,7 +59,7 @@ impl MergedTape {
             for id in input.sources.values() {
                 bases.open.extend(self.account.source_of(*id).map(|(source, _)| source.id));
             }
-            self.fresh.bases = Some(bases);
+            self.new_records.bases = Some(bases);
         }
         let gaps = gap.map(|part| (TapeGap::Removed, part)).into_iter();
         let gaps = gaps.chain(damaged.iter().map(|part| (TapeGap::Damaged, *part)));
@@ -68,11 +68,11 @@ impl MergedTape {
         }
         if let Some(gap) = gap {
             input.progress.position = gap.to;
-            self.state.progress[index] = input.progress;
+            self.merge_state.progress[index] = input.progress;
         }
-        self.fresh.gaps.extend(gap.map(record));
-        self.fresh.damaged.extend(damaged.into_iter().map(record));
-        self.fresh.accepted.extend(accepted.into_iter().map(record));
+        self.new_records.gaps.extend(gap.map(record));
+        self.new_records.damaged.extend(damaged.into_iter().map(record));
+        self.new_records.accepted.extend(accepted.into_iter().map(record));
         Ok(())
     }
 
@@ -114,7 +114,7 @@ impl MergedTape {
             sources.push(0);
         }
         for own_id in sources {
-            let start = self.batch.len();
+            let frame_start = self.batch.len();
             let source = match own_id {
                 0 => 0,
                 own_id => match input.sources.get(&own_id) {
@@ -122,18 +122,18 @@ impl MergedTape {
                     None => {
                         let mut in_hand = FrameInHand {
                             input,
-                            index,
+                            input_index: index,
                             offset: 0,
                             header: FrameHeader::new_unstamped(EventKind::Source as u8, 0, 1),
                             frame: &[],
-                            mark: 0,
+                            merge_flags: 0,
                         };
                         self.define_source_from_log(&mut in_hand, own_id)?;
                         input.sources[&own_id]
                     }
                 },
             };
-            self.last = self.batch.len();
+            self.last_frame_start = self.batch.len();
             tape_gap_frame(
                 &mut self.batch,
                 &TapeGapDetails {
@@ -147,7 +147,7 @@ impl MergedTape {
                     to: Position(to),
                 },
             );
-            self.finish_unit(start).map_err(|reason| input.damage_at(0, &reason))?;
+            self.finish_unit(frame_start).map_err(|reason| input.damage_at(0, &reason))?;
         }
         Ok(())
     }
@@ -164,7 +164,7 @@ impl MergedTape {
                 return Ok(());
             };
             let own_id = uint(&event, EventField::Index).unwrap_or(0) as u32;
-            if input.names.source(own_id).is_none() && input.names.admit(&event).is_err() {
+            if input.names.source(own_id).is_none() && input.names.admit_event(&event).is_err() {
                 return Ok(());
             }
             let id = input.sources.get(&own_id);

@@ -86,7 +86,7 @@ pub struct TapeReading {
     has_records: bool,
     damaged_count: u64,
     /// The last frame of the unit that was placed last, in the frames that were read.
-    last: Option<std::ops::Range<usize>>,
+    last_frame: Option<std::ops::Range<usize>>,
 }
 
 /// The first byte of a run of frames.
@@ -95,7 +95,7 @@ struct RunStart {
     offset: usize,
     position: u64,
     /// Position after the frames of the run before it.
-    before: u64,
+    end_before: u64,
 }
 
 /// A part of a tape that is not there any more.
@@ -141,34 +141,35 @@ impl TapeReading {
     /// Fails if the tape cannot be read, or was cut back before that place.
     pub fn open(tape: InputTape, progress: InputProgress, options: ReadOptions) -> Result<Self, Error> {
         let point = LineagePoint { epoch: progress.epoch, position: Position(progress.position) };
-        let opened = match progress.position {
+        let opened_reader = match progress.position {
             0 => Reader::open_with(&tape.dir, StartPosition::Oldest, options),
             _ => Reader::resume_with(&tape.dir, point, options),
         };
-        let reader = match opened {
+        let reader = match opened_reader {
             Err(unitape_tape::Error::Retained { .. }) => {
                 Reader::open_with(&tape.dir, StartPosition::Oldest, options)?
             }
             Err(unitape_tape::Error::NoFrame(_)) => return Err(changed(&tape.name, CUT_BACK)),
             opened => opened?,
         };
-        let from = reader.position().0;
-        if from < progress.position || reader.rewinds().count > 0 {
+        let reader_position = reader.position().0;
+        if reader_position < progress.position || reader.rewinds().count > 0 {
             return Err(changed(&tape.name, CUT_BACK));
         }
-        if let Some(last) = progress.last.filter(|_| progress.position > 0) {
-            is_known_again(&tape, last, options)?;
+        if let Some(last_position) = progress.last.filter(|_| progress.position > 0) {
+            is_known_again(&tape, last_position, options)?;
         }
-        let mut names = DefinitionTable::default();
+        let mut definitions = DefinitionTable::default();
         if options.skip_damage {
-            names.set_log(LostDefinitions::names(&tape.dir));
+            definitions.set_log(LostDefinitions::names(&tape.dir));
         }
         let mut log = LostDefinitions::new(&tape.dir, options.skip_damage);
-        log.learn_before(Position(from), |_, frame| names.admit_frame(frame).map(drop))?;
-        let gap = (from > progress.position).then_some(RemovedPart { from: progress.position, to: from });
+        log.learn_before(Position(reader_position), |_, frame| definitions.admit_frame(frame).map(drop))?;
+        let gap = (reader_position > progress.position)
+            .then_some(RemovedPart { from: progress.position, to: reader_position });
         Ok(Self {
             progress,
-            names,
+            names: definitions,
             ids: Default::default(),
             sources: FxHashMap::default(),
             unit: None,
@@ -182,10 +183,10 @@ impl TapeReading {
             target: 0,
             frames: Vec::new(),
             unplaced_start: 0,
-            run: RunStart { offset: 0, position: from, before: from },
+            run: RunStart { offset: 0, position: reader_position, end_before: reader_position },
             is_cut: false,
             has_records: true,
-            last: None,
+            last_frame: None,
         })
     }
 
@@ -206,8 +207,8 @@ impl TapeReading {
     #[inline]
     pub fn look(&mut self) -> Result<Option<UnitInHand>, Error> {
         if self.unit.is_none() {
-            while !self.scan() {
-                if !self.read()? {
+            while !self.find_unit() {
+                if !self.read_frames()? {
                     break;
                 }
             }
@@ -259,7 +260,7 @@ impl TapeReading {
     pub fn advance(&mut self) {
         let Some(unit) = self.unit.take() else { return };
         self.unplaced_start = unit.end;
-        self.last = self.has_records.then_some(unit.last_frame..unit.end);
+        self.last_frame = self.has_records.then_some(unit.last_frame..unit.end);
         if unit.ts > i64::MIN {
             self.progress.running_max = Some(unit.ts);
         }
@@ -268,10 +269,10 @@ impl TapeReading {
 
     /// Notes the last frame that is placed, by which a later merge knows the tape again.
     pub fn note_last(&mut self) {
-        let Some(last) = self.last.take() else { return };
-        if let Some(bytes) = last.start.checked_sub(self.run.offset) {
+        let Some(last_frame) = self.last_frame.take() else { return };
+        if let Some(bytes) = last_frame.start.checked_sub(self.run.offset) {
             let position = self.run.position + bytes as u64;
-            self.progress.last = Some(PlacedFrame::new(position, &self.frames[last]));
+            self.progress.last = Some(PlacedFrame::new(position, &self.frames[last_frame]));
         }
     }
 
@@ -287,7 +288,8 @@ impl TapeReading {
         }
         let damaged = self.reader.damaged();
         let parts = damaged.parts.iter().skip(self.damaged_count as usize);
-        self.passed_over.extend(parts.map(|part| RemovedPart { from: part.from.0, to: part.to.0 }));
+        self.passed_over
+            .extend(parts.map(|part| RemovedPart { from: part.from_position.0, to: part.to_position.0 }));
         self.damaged_count = damaged.count;
         Ok(())
     }
@@ -330,7 +332,7 @@ impl TapeReading {
     /// Returns the position of the end of a frame that was read.
     fn position_of(&self, end: usize) -> u64 {
         match end.checked_sub(self.run.offset) {
-            None | Some(0) => self.run.before,
+            None | Some(0) => self.run.end_before,
             Some(bytes) => self.run.position + bytes as u64,
         }
     }
@@ -344,22 +346,22 @@ impl TapeReading {
     pub fn damage_at(&self, offset: usize, reason: &dyn std::fmt::Display) -> Error {
         let position = match offset.checked_sub(self.run.offset) {
             Some(bytes) => self.run.position + bytes as u64,
-            None => self.run.before,
+            None => self.run.end_before,
         };
         self.reader.damage_at(Position(position), reason).into()
     }
 
     /// Looks for a whole unit in the frames at hand.
     #[inline]
-    fn scan(&mut self) -> bool {
+    fn find_unit(&mut self) -> bool {
         let (start, mut end) = (self.unplaced_start, self.unplaced_start);
-        let mut first = None;
+        let mut first_header = None;
         let mut last_frame;
         while self.frames.len() >= end + LINE {
             let frame = &self.frames[end..];
             let header = FrameHeader::read(frame);
-            if first.is_none() && !header.is_meta() {
-                first = Some((
+            if first_header.is_none() && !header.is_meta() {
+                first_header = Some((
                     end,
                     header,
                     i64::from_le_bytes(frame[at::TS_EVENT..][..8].try_into().expect("eight bytes")),
@@ -368,17 +370,19 @@ impl TapeReading {
             (last_frame, end) = (end, end + header.len_bytes());
             if header.is_last() || self.is_cut && end == self.run.offset {
                 self.is_cut &= end != self.run.offset;
-                let before = self.progress.running_max.unwrap_or(i64::MIN);
-                let unit = match first {
+                let running_max = self.progress.running_max.unwrap_or(i64::MIN);
+                let unit = match first_header {
                     Some((offset, header, ts)) if has_own_time(header) => {
                         let timed = Some(TimedEvent { offset, ts: UnixNanos(ts) });
-                        UnitInHand { start, last_frame, end, ts: before.max(ts), has_time: true, timed }
+                        UnitInHand { start, last_frame, end, ts: running_max.max(ts), has_time: true, timed }
                     }
                     Some((_, header, _)) => {
                         let has_time = header.kind() == EventKind::Quarantine as u8;
-                        UnitInHand { start, last_frame, end, ts: before, has_time, timed: None }
+                        UnitInHand { start, last_frame, end, ts: running_max, has_time, timed: None }
                     }
-                    None => UnitInHand { start, last_frame, end, ts: before, has_time: false, timed: None },
+                    None => {
+                        UnitInHand { start, last_frame, end, ts: running_max, has_time: false, timed: None }
+                    }
                 };
                 self.unit = Some(unit);
                 return true;
@@ -388,27 +392,28 @@ impl TapeReading {
     }
 
     /// Reads further frames after those that are not placed; false at the target.
-    fn read(&mut self) -> Result<bool, Error> {
+    fn read_frames(&mut self) -> Result<bool, Error> {
         self.note_last();
         self.frames.drain(..self.unplaced_start);
-        let before = self.reader.position().0;
+        let position_before = self.reader.position().0;
         (self.unplaced_start, self.run.offset) = (0, self.frames.len());
-        if before >= self.target {
+        if position_before >= self.target {
             return Ok(false);
         }
-        let read = match self.reader.next_run(READ_BYTES) {
+        let read_result = match self.reader.next_run(READ_BYTES) {
             Err(unitape_tape::Error::Retained { .. }) => return self.pass_gap(),
             Err(unitape_tape::Error::Rewound { .. }) => return Err(changed(&self.tape.name, CUT_BACK)),
             read => read?,
         };
-        let Some(run) = read.filter(|run| run.position.0 < self.target) else { return Ok(false) };
+        let Some(run) = read_result.filter(|run| run.position.0 < self.target) else { return Ok(false) };
         let bytes = run.bytes.len().min((self.target - run.position.0) as usize);
         self.frames.extend_from_slice(&run.bytes[..bytes]);
-        self.run = RunStart { position: run.position.0, before, ..self.run };
+        self.run = RunStart { position: run.position.0, end_before: position_before, ..self.run };
         if self.reader.damaged().count != self.damaged_count {
             let known_count = self.damaged_count as usize;
             let parts = self.reader.damaged().parts.iter().skip(known_count);
-            self.passed_over.extend(parts.map(|part| RemovedPart { from: part.from.0, to: part.to.0 }));
+            self.passed_over
+                .extend(parts.map(|part| RemovedPart { from: part.from_position.0, to: part.to_position.0 }));
             self.damaged_count = self.reader.damaged().count;
             self.is_cut = self.run.offset > 0;
         }
@@ -420,8 +425,8 @@ impl TapeReading {
     fn pass_gap(&mut self) -> Result<bool, Error> {
         let start_progress = InputProgress { position: 0, ..self.progress };
         let oldest = Self::open(self.tape.clone(), start_progress, self.options)?;
-        let from = self.progress.position;
-        self.gap = Some(RemovedPart { from, to: oldest.run.position });
+        let placed_end = self.progress.position;
+        self.gap = Some(RemovedPart { from: placed_end, to: oldest.run.position });
         (self.reader, self.names, self.run) = (oldest.reader, oldest.names, oldest.run);
         self.damaged_count = oldest.damaged_count;
         self.frames.clear();

@@ -37,7 +37,7 @@ pub use tapes::{InputGap, TapeMergeOptions, TapeMergeOutcome, merge_tapes};
 
 /// Returns the time up to which no unit leads by more than it may, whatever the other tapes have at hand.
 #[inline]
-fn ceiling(lead: &ClockLeadLimits, placed_max: UnixNanos) -> UnixNanos {
+fn time_ceiling(lead: &ClockLeadLimits, placed_max: UnixNanos) -> UnixNanos {
     match known_time(placed_max) {
         _ if lead.feeds.is_none() => UnixNanos::MAX,
         Some(placed_max) => lead.after_feeds(placed_max),

@@ -25,15 +25,15 @@ pub struct MergedTape {
     /// The account up to the end of the placed units.
     pub account: TapeAccount,
     /// All records up to the last one.
-    pub state: MergeRecord,
+    pub merge_state: MergeRecord,
     pub(super) writer: Writer,
-    pub(super) raw: RawLog,
+    pub(super) raw_log: RawLog,
     layouts: &'static IdLayoutTable,
     /// The frames that are placed and not on the tape yet, and the content of their future record.
     pub(super) batch: Vec<u8>,
     /// Where the last frame of the batch begins, definitions of names left out.
-    pub(super) last: usize,
-    pub(super) fresh: MergeRecord,
+    pub(super) last_frame_start: usize,
+    pub(super) new_records: MergeRecord,
     kind: MergeKind,
 }
 
@@ -60,13 +60,13 @@ impl MergedTape {
     ) -> Self {
         Self {
             account,
-            state,
+            merge_state: state,
             writer,
-            raw,
+            raw_log: raw,
             layouts: IdLayoutTable::get(),
             batch: Vec::with_capacity(2 * BATCH_BYTES),
-            last: 0,
-            fresh: MergeRecord::default(),
+            last_frame_start: 0,
+            new_records: MergeRecord::default(),
             kind,
         }
     }
@@ -79,49 +79,57 @@ impl MergedTape {
     pub fn place_unit(&mut self, input: &mut TapeReading, index: usize, mark: u8) -> Result<(), Error> {
         let Some(unit) = input.unit else { return Ok(()) };
         let time = GapTime { ts: unit.ts, mark };
-        let start = self.batch.len();
+        let frame_start = self.batch.len();
         if let Err(error) = self.note_losses(input, index, time) {
-            self.batch.truncate(start);
+            self.batch.truncate(frame_start);
             return Err(error);
         }
         let input_frames = input.take_frames();
-        let before = BatchMark {
-            start: self.batch.len(),
-            sources: self.fresh.sources.len(),
-            feeds: self.fresh.feeds.len(),
-            user_messages: self.state.user_messages,
-            bases: self.fresh.bases.clone(),
+        let batch_mark = BatchMark {
+            batch_bytes: self.batch.len(),
+            source_count: self.new_records.sources.len(),
+            feeds: self.new_records.feeds.len(),
+            user_messages: self.merge_state.user_messages,
+            mark_bases: self.new_records.bases.clone(),
         };
-        let placed = frames(&input_frames[unit.start..unit.end]).try_for_each(|(offset, header, frame)| {
-            let offset = unit.start + offset;
-            self.frame(&mut FrameInHand { input, index, offset, header, frame, mark })
-        });
-        let placed = placed.and_then(|()| {
-            self.finish_unit(before.start).map_err(|reason| input.damage_at(unit.start, &reason))
+        let place_result =
+            frames(&input_frames[unit.start..unit.end]).try_for_each(|(offset, header, frame)| {
+                let offset = unit.start + offset;
+                self.frame(&mut FrameInHand {
+                    input,
+                    input_index: index,
+                    offset,
+                    header,
+                    frame,
+                    merge_flags: mark,
+                })
+            });
+        let place_result = place_result.and_then(|()| {
+            self.finish_unit(batch_mark.batch_bytes).map_err(|reason| input.damage_at(unit.start, &reason))
         });
         input.put_back(input_frames);
-        match placed {
+        match place_result {
             Ok(()) => input.advance(),
             Err(Error::Tape(unitape_tape::Error::Damage { .. })) if input.skips_damage() => {
-                self.pass_over(input, index, before, time)?;
+                self.pass_over(input, index, batch_mark, time)?;
             }
             Err(error) => {
                 // What was placed before it can still go onto the tape.
-                self.batch.truncate(before.start);
-                self.restore(before);
+                self.batch.truncate(batch_mark.batch_bytes);
+                self.undo_unit(batch_mark);
                 return Err(error);
             }
         }
-        self.state.progress[index] = input.progress;
+        self.merge_state.progress[index] = input.progress;
         Ok(())
     }
 
     /// Undoes the changes of a unit that is not placed, except in the batch.
-    fn restore(&mut self, before: BatchMark) {
-        self.fresh.sources.truncate(before.sources);
-        self.fresh.feeds.truncate(before.feeds);
-        self.fresh.bases = before.bases;
-        self.state.user_messages = before.user_messages;
+    fn undo_unit(&mut self, before: BatchMark) {
+        self.new_records.sources.truncate(before.source_count);
+        self.new_records.feeds.truncate(before.feeds);
+        self.new_records.bases = before.mark_bases;
+        self.merge_state.user_messages = before.user_messages;
     }
 
     /// Leaves out the current unit, which is damaged. The names that it was the first to have are known from here on, so
@@ -134,25 +142,25 @@ impl MergedTape {
         before: BatchMark,
         time: GapTime,
     ) -> Result<(), Error> {
-        for source in &self.fresh.sources[before.sources..] {
+        for source in &self.new_records.sources[before.source_count..] {
             input.sources.remove(&source.own);
         }
-        let start = before.start;
+        let batch_start = before.batch_bytes;
         let mut definitions = Vec::new();
-        for (_, header, frame) in frames(&self.batch[start..]) {
+        for (_, header, frame) in frames(&self.batch[batch_start..]) {
             if header.kind() == EventKind::Define as u8 {
-                self.last = start + definitions.len();
+                self.last_frame_start = batch_start + definitions.len();
                 definitions.extend_from_slice(frame);
             }
         }
-        self.batch.truncate(start);
+        self.batch.truncate(batch_start);
         self.batch.extend_from_slice(&definitions);
-        self.restore(before);
-        self.finish_unit(start).map_err(|reason| input.damage_at(0, &reason))?;
-        let from = input.progress.position;
+        self.undo_unit(before);
+        self.finish_unit(batch_start).map_err(|reason| input.damage_at(0, &reason))?;
+        let placed_end = input.progress.position;
         input.advance();
-        input.passed_over.push(RemovedPart { from, to: input.progress.position });
-        self.state.progress[index] = input.progress;
+        input.passed_over.push(RemovedPart { from: placed_end, to: input.progress.position });
+        self.merge_state.progress[index] = input.progress;
         self.note_losses(input, index, time)
     }
 
@@ -163,7 +171,7 @@ impl MergedTape {
     }
 
     pub(super) fn bases(&self) -> MarkBases {
-        self.fresh.bases.clone().or_else(|| self.state.bases.clone()).unwrap_or_default()
+        self.new_records.bases.clone().or_else(|| self.merge_state.bases.clone()).unwrap_or_default()
     }
 
     /// Ends the unit that begins at this offset of the batch, and takes it into the account of a merge of tapes.
@@ -173,8 +181,8 @@ impl MergedTape {
             return Ok(());
         }
         // A definition that ended the unit may not be in it any more.
-        let last = &mut self.batch[self.last..];
-        FrameHeader::read(last).with_flags(flags::LAST).write(last);
+        let last_frame = &mut self.batch[self.last_frame_start..];
+        FrameHeader::read(last_frame).with_flags(flags::LAST).write(last_frame);
         if self.kind == MergeKind::Segments {
             return Ok(());
         }
@@ -194,13 +202,13 @@ impl MergedTape {
             ));
         }
         if f.header.kind() == KIND_MESSAGE {
-            self.copy(f, 0);
-            self.state.user_messages += 1;
+            self.copy_frame(f, 0);
+            self.merge_state.user_messages += 1;
             return Ok(());
         }
         match self.layouts.find(f.header, f.frame) {
             Some(layout) => self.known_frame(f, layout),
-            None => Err(f.damage(&FrameFault::UnknownKind(f.header.kind()))),
+            None => Err(f.damage_error(&FrameFault::UnknownKind(f.header.kind()))),
         }
     }
 
@@ -208,26 +216,26 @@ impl MergedTape {
         match layout.kind {
             EventKind::Define | EventKind::Source => {
                 let event = Event::new(f.frame).expect("of a known layout");
-                f.input.names.admit(&event).map_err(|fault| f.damage(&fault))?;
+                f.input.names.admit_event(&event).map_err(|fault| f.damage_error(&fault))?;
                 match layout.kind {
                     EventKind::Source => self.define_source(f, f.frame, Growth::Kept).map(drop),
                     _ => Ok(()),
                 }
             }
             kind => {
-                let mark = if f.header.is_meta() { 0 } else { f.mark };
-                let from = self.copy(f, mark);
-                if !write_ids(f.input, layout, f.header, &mut self.batch[from..]) {
-                    self.batch.truncate(from);
+                let mark = if f.header.is_meta() { 0 } else { f.merge_flags };
+                let frame_start = self.copy_frame(f, mark);
+                if !write_ids(f.input, layout, f.header, &mut self.batch[frame_start..]) {
+                    self.batch.truncate(frame_start);
                     self.define_names(f, layout)?;
-                    let from = self.copy(f, mark);
-                    let has_all_ids = write_ids(f.input, layout, f.header, &mut self.batch[from..]);
+                    let frame_start = self.copy_frame(f, mark);
+                    let has_all_ids = write_ids(f.input, layout, f.header, &mut self.batch[frame_start..]);
                     assert!(has_all_ids, "all names are defined");
                 }
-                let from = self.batch.len() - f.frame.len();
+                let frame_start = self.batch.len() - f.frame.len();
                 match kind {
-                    EventKind::Progress => self.rebase_mark(from),
-                    EventKind::Quarantine => self.copy_raw(f, from)?,
+                    EventKind::Progress => self.rebase_progress_mark(frame_start),
+                    EventKind::Quarantine => self.copy_raw(f, frame_start)?,
                     _ => {}
                 }
                 Ok(())
@@ -237,21 +245,21 @@ impl MergedTape {
 
     /// Copies a frame to the batch; returns its offset there.
     #[inline]
-    fn copy(&mut self, f: &FrameInHand<'_>, mark: u8) -> usize {
-        let from = self.batch.len();
+    fn copy_frame(&mut self, f: &FrameInHand<'_>, mark: u8) -> usize {
+        let frame_start = self.batch.len();
         self.batch.extend_from_slice(f.frame);
-        self.last = from;
+        self.last_frame_start = frame_start;
         FrameHeader::new_unstamped(f.header.kind(), f.header.flags() | mark, f.header.lines())
-            .write(&mut self.batch[from..]);
-        from
+            .write(&mut self.batch[frame_start..]);
+        frame_start
     }
 
     /// Defines the names of a frame that this tape does not have yet.
     #[cold]
     fn define_names(&mut self, f: &mut FrameInHand<'_>, layout: &IdLayout) -> Result<(), Error> {
         let event = Event::new(f.frame).expect("of a known layout");
-        f.input.names.admit(&event).map_err(|fault| f.damage(&fault))?;
-        let source = word(f.frame, at::SOURCE);
+        f.input.names.admit_event(&event).map_err(|fault| f.damage_error(&fault))?;
+        let source = word_at(f.frame, at::SOURCE);
         if source != 0 && !f.input.sources.contains_key(&source) {
             self.define_source_from_log(f, source)?;
         }
@@ -259,11 +267,11 @@ impl MergedTape {
             let own_id = u16::from_le_bytes([f.frame[at::VENUE], f.frame[at::VENUE + 1]]);
             self.define_name(f, NameKind::Venue, own_id.into())?;
         }
-        for id in &layout.wide {
-            self.define_name(f, id.dict, word(f.frame, id.offset))?;
+        for id in &layout.wide_ids {
+            self.define_name(f, id.dict, word_at(f.frame, id.offset))?;
         }
         let mut listed = Vec::new();
-        layout.each_listed(f.header, f.frame, |dict, offset| listed.push((dict, word(f.frame, offset))));
+        layout.each_listed(f.header, f.frame, |dict, offset| listed.push((dict, word_at(f.frame, offset))));
         listed.into_iter().try_for_each(|(dict, own_id)| self.define_name(f, dict, own_id))
     }
 
@@ -272,7 +280,8 @@ impl MergedTape {
             return Ok(());
         }
         let undefined = FrameFault::Undefined { dict, id: own_id };
-        let name = f.input.names.name(dict, own_id).map(str::to_owned).ok_or_else(|| f.damage(&undefined))?;
+        let name =
+            f.input.names.name(dict, own_id).map(str::to_owned).ok_or_else(|| f.damage_error(&undefined))?;
         let full = |_| {
             let reason = format!("no place for another {}, there are {}", dict.name(), dict.id_max());
             changed(&f.input.tape.name, &reason)
@@ -296,9 +305,9 @@ impl MergedTape {
         own_id: u32,
     ) -> Result<(), Error> {
         let undefined = FrameFault::UndefinedSource(own_id);
-        let source = f.input.names.source(own_id).cloned().ok_or_else(|| f.damage(&undefined))?;
+        let source = f.input.names.source(own_id).cloned().ok_or_else(|| f.damage_error(&undefined))?;
         let event = Event::new(&source.frame).expect("a definition was read");
-        let first = match uint(&event, EventField::Of).unwrap_or(0) as u32 {
+        let base_source = match uint(&event, EventField::Of).unwrap_or(0) as u32 {
             // Tapes of before `of` name the source by feed and file only.
             0 if source.base > 0 => {
                 let is_same =
@@ -307,14 +316,14 @@ impl MergedTape {
             }
             first_id => first_id,
         };
-        if first != 0 && first != own_id && !f.input.sources.contains_key(&first) {
-            self.define_source_from_log(f, first)?;
+        if base_source != 0 && base_source != own_id && !f.input.sources.contains_key(&base_source) {
+            self.define_source_from_log(f, base_source)?;
         }
         let id = self.define_source(f, &source.frame, Growth::LeftOut)?;
-        if first == 0 {
+        if base_source == 0 {
             let mut bases = self.bases();
             bases.open.insert(id);
-            self.fresh.bases = Some(bases);
+            self.new_records.bases = Some(bases);
         }
         Ok(())
     }
@@ -344,50 +353,50 @@ impl MergedTape {
             MergeKind::Segments => feed.clone(),
         };
         let renamed = (name != feed).then_some(name.as_str());
-        let from = self.batch.len();
-        self.last = from;
+        let frame_start = self.batch.len();
+        self.last_frame_start = frame_start;
         copy_definition(&mut self.batch, &event, renamed, growth);
-        self.batch[from + INDEX..from + INDEX + 4].copy_from_slice(&id.to_le_bytes());
+        self.batch[frame_start + INDEX..frame_start + INDEX + 4].copy_from_slice(&id.to_le_bytes());
         if first_id != 0 {
-            self.batch[from + OF..from + OF + 4].copy_from_slice(&first_id.to_le_bytes());
+            self.batch[frame_start + OF..frame_start + OF + 4].copy_from_slice(&first_id.to_le_bytes());
         }
         f.input.sources.insert(own_id, id);
-        self.fresh.sources.push(SourceId { input: f.index, own: own_id, id });
+        self.new_records.sources.push(SourceId { input: f.input_index, own: own_id, id });
         Ok(id)
     }
 
     /// Returns the id after the last definition in the batch.
     fn next_source(&self) -> u32 {
-        self.fresh.sources.last().map_or(1, |source| source.id + 1)
+        self.new_records.sources.last().map_or(1, |source| source.id + 1)
     }
 
     /// Returns the name of a feed on this tape: its own, unless another tape has a feed with this name.
     fn feed_name(&mut self, f: &FrameInHand<'_>, feed: &str) -> String {
-        let all = || self.state.feeds.iter().chain(&self.fresh.feeds);
-        if let Some(entry) = all().find(|entry| entry.input == f.index && entry.own == feed) {
+        let feed_names = || self.merge_state.feeds.iter().chain(&self.new_records.feeds);
+        if let Some(entry) = feed_names().find(|entry| entry.input == f.input_index && entry.own == feed) {
             return entry.name.clone();
         }
-        let is_used = |name: &str| all().any(|entry| entry.name == name);
+        let is_used = |name: &str| feed_names().any(|entry| entry.name == name);
         let mut name = feed.to_owned();
-        if self.state.shared.iter().any(|shared| shared == feed) || is_used(feed) {
+        if self.merge_state.shared.iter().any(|shared| shared == feed) || is_used(feed) {
             name = format!("{}/{feed}", f.input.tape.name);
         }
         while is_used(&name) {
             name = format!("{}/{name}", f.input.tape.name);
         }
-        let entry = FeedName { input: f.index, own: feed.to_owned(), name: name.clone() };
-        self.fresh.feeds.push(entry);
+        let entry = FeedName { input: f.input_index, own: feed.to_owned(), name: name.clone() };
+        self.new_records.feeds.push(entry);
         name
     }
 
     /// Subtracts from a mark of progress the counts of events that this tape lacks.
-    fn rebase_mark(&mut self, from: usize) {
-        if self.fresh.bases.is_none() && self.state.bases.is_none() {
+    fn rebase_progress_mark(&mut self, from: usize) {
+        if self.new_records.bases.is_none() && self.merge_state.bases.is_none() {
             return;
         }
-        let source = word(&self.batch[from..], at::SOURCE);
+        let source = word_at(&self.batch[from..], at::SOURCE);
         let Some((account, _)) = self.account.source_of(source) else { return };
-        let has_bases = [&self.fresh.bases, &self.state.bases].into_iter().flatten();
+        let has_bases = [&self.new_records.bases, &self.merge_state.bases].into_iter().flatten();
         let concerned = |b: &MarkBases| b.known.contains_key(&account.id) || b.open.contains(&account.id);
         if !has_bases.into_iter().any(concerned) {
             return;
@@ -411,7 +420,7 @@ impl MergedTape {
             };
             base.messages = base.with_events + base.quarantined + base.duplicates + base.ignored;
             bases.known.insert(id, base);
-            self.fresh.bases = Some(bases.clone());
+            self.new_records.bases = Some(bases.clone());
         }
         let base = bases.known.get(&id).copied().unwrap_or_default();
         for field in MARK_FIELDS {
@@ -435,10 +444,10 @@ impl MergedTape {
     fn copy_raw(&mut self, f: &FrameInHand<'_>, from: usize) -> Result<(), Error> {
         let event = Event::new(f.frame).expect("of a known layout");
         let raw = match raw_of_event(&f.input.tape.dir, &event) {
-            Err(error) if f.input.skips_damage() => return Err(f.damage(&error)),
+            Err(error) if f.input.skips_damage() => return Err(f.damage_error(&error)),
             raw => raw?,
         };
-        let raw_offset = self.raw.append(&raw)?;
+        let raw_offset = self.raw_log.append(&raw)?;
         self.batch[from + RAW_AT..from + RAW_AT + 8].copy_from_slice(&raw_offset.to_le_bytes());
         Ok(())
     }
@@ -447,27 +456,27 @@ impl MergedTape {
 /// What a unit may change before it is known to be whole.
 struct BatchMark {
     /// Bytes of the batch.
-    start: usize,
-    sources: usize,
+    batch_bytes: usize,
+    source_count: usize,
     feeds: usize,
     user_messages: u64,
-    bases: Option<MarkBases>,
+    mark_bases: Option<MarkBases>,
 }
 
 /// A frame that is being placed.
 pub(super) struct FrameInHand<'f> {
     pub(super) input: &'f mut TapeReading,
-    pub(super) index: usize,
+    pub(super) input_index: usize,
     /// Where it is in the frames that were read.
     pub(super) offset: usize,
     pub(super) header: FrameHeader,
     pub(super) frame: &'f [u8],
     /// Flags that the merge sets on its events.
-    pub(super) mark: u8,
+    pub(super) merge_flags: u8,
 }
 
 impl FrameInHand<'_> {
-    fn damage(&self, reason: &dyn std::fmt::Display) -> Error {
+    fn damage_error(&self, reason: &dyn std::fmt::Display) -> Error {
         self.input.damage_at(self.offset, reason)
     }
 }
@@ -484,7 +493,7 @@ enum Growth {
 #[inline]
 fn write_ids(input: &TapeReading, layout: &IdLayout, header: FrameHeader, frame: &mut [u8]) -> bool {
     let mut has_all_ids = true;
-    let source = word(frame, at::SOURCE);
+    let source = word_at(frame, at::SOURCE);
     if source != 0 {
         match input.sources.get(&source) {
             Some(id) => frame[at::SOURCE..at::SOURCE + 4].copy_from_slice(&id.to_le_bytes()),
@@ -503,15 +512,15 @@ fn write_ids(input: &TapeReading, layout: &IdLayout, header: FrameHeader, frame:
         let Some(id) = id_of(NameKind::Venue, own_id.into()) else { return false };
         frame[at::VENUE..at::VENUE + 2].copy_from_slice(&(id as u16).to_le_bytes());
     }
-    for id_slot in &layout.wide {
-        let Some(id) = id_of(id_slot.dict, word(frame, id_slot.offset)) else { return false };
+    for id_slot in &layout.wide_ids {
+        let Some(id) = id_of(id_slot.dict, word_at(frame, id_slot.offset)) else { return false };
         frame[id_slot.offset..id_slot.offset + 4].copy_from_slice(&id.to_le_bytes());
     }
-    if !layout.listed.is_empty() && header.flags() & flags::EXT != 0 {
+    if !layout.listed_ids.is_empty() && header.flags() & flags::EXT != 0 {
         let mut listed_ids = Vec::new();
         layout.each_listed(header, frame, |dict, offset| listed_ids.push((dict, offset)));
         for (dict, offset) in listed_ids {
-            match id_of(dict, word(frame, offset)) {
+            match id_of(dict, word_at(frame, offset)) {
                 Some(id) => frame[offset..offset + 4].copy_from_slice(&id.to_le_bytes()),
                 None => has_all_ids = false,
             }
@@ -523,7 +532,7 @@ fn write_ids(input: &TapeReading, layout: &IdLayout, header: FrameHeader, frame:
 /// Copies a definition of a source, with another name of its feed, or without the word that its file grew.
 fn copy_definition(out: &mut Vec<u8>, event: &Event<'_>, feed: Option<&str>, growth: Growth) {
     let (header, bytes) = (event.header(), event.bytes());
-    let from = out.len();
+    let line_start = out.len();
     let grew = |payload: &[u8]| {
         let has_name = |name: &str| payload.get(2..2 + name.len()) == Some(name.as_bytes());
         has_name(GROWN) || has_name(SUPERSEDED)
@@ -539,14 +548,14 @@ fn copy_definition(out: &mut Vec<u8>, event: &Event<'_>, feed: Option<&str>, gro
         out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
         out.extend_from_slice(payload);
     }
-    let length = (out.len() - from).next_multiple_of(LINE);
-    out.resize(from + length, 0);
+    let length = (out.len() - line_start).next_multiple_of(LINE);
+    out.resize(line_start + length, 0);
     let kept_flags = match growth {
         Growth::Kept => header.flags(),
         Growth::LeftOut => header.flags() & !flags::LAST,
     };
     let lines = (length / LINE) as u16;
-    FrameHeader::new_unstamped(header.kind(), kept_flags, lines).write(&mut out[from..]);
+    FrameHeader::new_unstamped(header.kind(), kept_flags, lines).write(&mut out[line_start..]);
 }
 
 /// Reads the account in a mark of progress.
@@ -603,7 +612,7 @@ const OF: usize = 36;
 const RAW_AT: usize = 40;
 
 #[inline]
-fn word(frame: &[u8], offset: usize) -> u32 {
+fn word_at(frame: &[u8], offset: usize) -> u32 {
     u32::from_le_bytes(frame[offset..offset + 4].try_into().expect("four bytes"))
 }
 

@@ -87,32 +87,32 @@ struct UnitRecord {
 /// The records of the units that no account counts.
 #[derive(Debug)]
 pub struct UnitLog {
-    path: PathBuf,
+    log_path: PathBuf,
     /// Open once the merge has a record.
-    file: Option<File>,
+    log_file: Option<File>,
 }
 
 impl UnitLog {
     /// Opens the records of the tape in `dir`, and removes those of units that the tape lacks.
     fn open(dir: &Path, end: Position) -> Result<(Self, Vec<UnitRecord>), Error> {
-        let mut log = Self { path: dir.join(NAME), file: None };
-        let file = match open_regular(&log.path) {
+        let mut log = Self { log_path: dir.join(NAME), log_file: None };
+        let file = match open_regular(&log.log_path) {
             Ok(file) => file,
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok((log, Vec::new())),
             Err(source) => return Err(log.error(source)),
         };
         let mut found = read_records(BufReader::new(file), end).map_err(|source| log.error(source))?;
-        let last = found.records.pop();
-        let on_tape = last.as_ref().map(|last| count_units(dir, last)).transpose()?.unwrap_or(0);
-        let is_complete = last.as_ref().is_some_and(|last| last.units == on_tape);
+        let last_record = found.records.pop();
+        let on_tape = last_record.as_ref().map(|last| count_units(dir, last)).transpose()?.unwrap_or(0);
+        let is_complete = last_record.as_ref().is_some_and(|last| last.units == on_tape);
         let length = if is_complete { found.bytes } else { found.bytes_before_last };
-        let file = File::options().append(true).open(&log.path);
+        let file = File::options().append(true).open(&log.log_path);
         let file = file.and_then(|file| file.set_len(length).map(|()| file));
-        log.file = Some(file.map_err(|source| log.error(source))?);
-        if let Some(last) = last.filter(|_| on_tape > 0) {
-            let last = UnitRecord { units: on_tape, ..last };
+        log.log_file = Some(file.map_err(|source| log.error(source))?);
+        if let Some(last_record) = last_record.filter(|_| on_tape > 0) {
+            let last = UnitRecord { units: on_tape, ..last_record };
             if !is_complete {
-                log.write(&last)?;
+                log.write_record(&last)?;
             }
             found.records.push(last);
         }
@@ -124,29 +124,30 @@ impl UnitLog {
     /// # Errors
     /// Fails if the disk refuses.
     pub fn append(&mut self, position: Position, feed: &str, units: u64) -> Result<(), Error> {
-        if self.file.is_none() {
-            self.file = Some(create(&self.path).map_err(|source| self.error(source))?);
+        if self.log_file.is_none() {
+            self.log_file = Some(create(&self.log_path).map_err(|source| self.error(source))?);
         }
-        self.write(&UnitRecord { format: None, position: position.0, feed: feed.to_owned(), units })
+        self.write_record(&UnitRecord { format: None, position: position.0, feed: feed.to_owned(), units })
     }
 
-    fn write(&mut self, record: &UnitRecord) -> Result<(), Error> {
-        let Some(file) = &mut self.file else { return Ok(()) };
-        let written = line(record).and_then(|line| file.write_all(&line)).and_then(|()| file.sync_data());
-        written.map_err(|source| self.error(source))
+    fn write_record(&mut self, record: &UnitRecord) -> Result<(), Error> {
+        let Some(file) = &mut self.log_file else { return Ok(()) };
+        let write_result =
+            line(record).and_then(|line| file.write_all(&line)).and_then(|()| file.sync_data());
+        write_result.map_err(|source| self.error(source))
     }
 
     fn error(&self, source: io::Error) -> Error {
-        Error::MergeState { path: self.path.clone(), source }
+        Error::MergeState { path: self.log_path.clone(), source }
     }
 }
 
 /// Makes the file with its first record, whole or not at all.
 fn create(path: &Path) -> io::Result<File> {
     let (dir, temp) = (path.parent().unwrap_or(Path::new(".")), path.with_extension("units.new"));
-    let first = UnitRecord { format: Some(FORMAT), position: 0, feed: String::new(), units: 0 };
+    let format_record = UnitRecord { format: Some(FORMAT), position: 0, feed: String::new(), units: 0 };
     let mut file = File::create(&temp)?;
-    file.write_all(&line(&first)?)?;
+    file.write_all(&line(&format_record)?)?;
     file.sync_all()?;
     std::fs::rename(&temp, path)?;
     File::open(dir)?.sync_all()?;
@@ -164,18 +165,18 @@ struct FoundRecords {
 /// Reads the records before `end` of the tape, up to an incomplete write.
 fn read_records(mut file: BufReader<File>, end: Position) -> io::Result<FoundRecords> {
     let invalid = |reason: &str| io::Error::new(ErrorKind::InvalidData, reason.to_owned());
-    let mut next = || -> io::Result<Option<(UnitRecord, u64)>> {
+    let mut next_record = || -> io::Result<Option<(UnitRecord, u64)>> {
         let mut line = Vec::new();
         file.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
         Ok(parse::<UnitRecord>(&line).map(|record| (record, line.len() as u64)))
     };
     let (first, bytes) =
-        next()?.ok_or_else(|| invalid("its first record is damaged; merge into a new tape"))?;
+        next_record()?.ok_or_else(|| invalid("its first record is damaged; merge into a new tape"))?;
     if first.format != Some(FORMAT) {
         return Err(invalid(&format!("its format is not {FORMAT}, which this build knows")));
     }
     let mut found = FoundRecords { records: Vec::new(), bytes, bytes_before_last: bytes };
-    while let Some((record, bytes)) = next()?.filter(|(record, _)| record.position < end.0) {
+    while let Some((record, bytes)) = next_record()?.filter(|(record, _)| record.position < end.0) {
         found.records.push(record);
         (found.bytes_before_last, found.bytes) = (found.bytes, found.bytes + bytes);
     }

@@ -13,14 +13,14 @@ use unitape_tape::Reader;
 pub struct MergeRecorder {
     pub(super) log: MergeStateLog,
     /// The tape has frames after the last record: those of the merge must be the same.
-    pub(super) written: Option<WrittenFrames>,
+    pub(super) written_frames: Option<WrittenFrames>,
 }
 
 /// Frames that the tape has already.
 #[derive(Debug)]
 pub struct WrittenFrames {
     pub(super) reader: Reader,
-    pub(super) end: Position,
+    pub(super) end_position: Position,
 }
 
 impl MergeRecorder {
@@ -33,24 +33,24 @@ impl MergeRecorder {
         if tape.batch.is_empty() {
             return Ok(());
         }
-        let extent = extent(tape);
-        self.record(tape, extent.end)?;
+        let extent = batch_extent(tape);
+        self.record(tape, extent.end_offset)?;
         let batch = &tape.batch;
         let before = |limit: u64| {
             let mut cut = (0, 0);
             for (offset, header, frame) in frames(batch) {
-                let end = (offset + frame.len()) as u64;
-                if end > limit {
+                let frame_end = (offset + frame.len()) as u64;
+                if frame_end > limit {
                     break;
                 }
-                cut = (end, cut.1 + u64::from(!header.is_meta()));
+                cut = (frame_end, cut.1 + u64::from(!header.is_meta()));
             }
             cut
         };
         let mut claim = tape.writer.claim(batch.len() as u64, before, extent.ordinals)?;
         claim.write_frames(batch)?;
         claim.publish();
-        assert_eq!(tape.writer.end().0, extent.end, "the record says where the batch ends");
+        assert_eq!(tape.writer.end().0, extent.end_offset, "the record says where the batch ends");
         tape.batch.clear();
         Ok(())
     }
@@ -60,18 +60,20 @@ impl MergeRecorder {
     /// # Errors
     /// Fails if the disk refuses.
     pub fn record(&mut self, tape: &mut MergedTape, end: u64) -> Result<(), Error> {
-        let mut record = std::mem::take(&mut tape.fresh);
+        let mut record = std::mem::take(&mut tape.new_records);
         (record.end, record.raw) = (end, tape.account.raw_bytes);
-        record.user_messages = tape.state.user_messages;
-        record.progress.clone_from(&tape.state.progress);
+        record.user_messages = tape.merge_state.user_messages;
+        record.progress.clone_from(&tape.merge_state.progress);
         self.log.append(&record)?;
-        tape.state.apply(record);
+        tape.merge_state.apply(record);
         Ok(())
     }
 
     /// Compares the batch with the tape after the last record; frames that the tape lacks stay in the batch.
     fn compare_written(&mut self, tape: &mut MergedTape) -> Result<(), Error> {
-        let Some(WrittenFrames { reader, end }) = &mut self.written else { return Ok(()) };
+        let Some(WrittenFrames { reader, end_position: end }) = &mut self.written_frames else {
+            return Ok(());
+        };
         let mut compared_bytes = 0;
         for (offset, header, frame) in frames(&tape.batch) {
             if reader.position() >= *end {
@@ -95,8 +97,8 @@ impl MergeRecorder {
         let reached = reader.position() >= *end;
         tape.batch.drain(..compared_bytes);
         if reached {
-            self.written = None;
-            tape.raw.release()?;
+            self.written_frames = None;
+            tape.raw_log.release()?;
         }
         Ok(())
     }
@@ -106,8 +108,8 @@ impl MergeRecorder {
     /// # Errors
     /// Fails if the tape has such frames.
     pub fn refuse_rest(&self) -> Result<(), Error> {
-        match &self.written {
-            Some(written) if written.reader.position() < written.end => {
+        match &self.written_frames {
+            Some(written) if written.reader.position() < written.end_position => {
                 let position = written.reader.position();
                 Err(Error::Inconsistent { position, reason: OTHER_FRAMES.to_owned() })
             }
@@ -120,39 +122,39 @@ impl MergeRecorder {
     /// # Errors
     /// Fails if the disk refuses.
     pub fn close(self, mut tape: MergedTape, dir: &Path) -> Result<(), Error> {
-        tape.raw.sync()?;
+        tape.raw_log.sync()?;
         let (end, id) = (tape.writer.end(), tape.writer.meta().id.to_string());
         tape.writer.close()?;
         let fresh = MergeRecord {
             end: end.0,
             raw: tape.account.raw_bytes,
-            progress: tape.state.progress.clone(),
-            user_messages: tape.state.user_messages,
-            ..tape.fresh
+            progress: tape.merge_state.progress.clone(),
+            user_messages: tape.merge_state.user_messages,
+            ..tape.new_records
         };
-        tape.state.apply(fresh);
-        tape.state.account = Some(retention_checkpoint::kept_account(&tape.account, &id, end)?);
-        MergeStateLog::replace(dir, &tape.state)
+        tape.merge_state.apply(fresh);
+        tape.merge_state.account = Some(retention_checkpoint::kept_account(&tape.account, &id, end)?);
+        MergeStateLog::replace(dir, &tape.merge_state)
     }
 }
 
 /// Where a batch will end on the tape, and its events.
 #[derive(Clone, Copy, Debug)]
 struct BatchExtent {
-    end: u64,
+    end_offset: u64,
     ordinals: u64,
 }
 
 /// Computes where the batch will end. A frame that does not fit its segment begins the next segment.
-fn extent(tape: &MergedTape) -> BatchExtent {
+fn batch_extent(tape: &MergedTape) -> BatchExtent {
     let (segment_bytes, start) = (tape.writer.meta().segment_bytes, tape.writer.end().0);
-    let mut extent = BatchExtent { end: start, ordinals: 0 };
+    let mut extent = BatchExtent { end_offset: start, ordinals: 0 };
     for (_, header, frame) in frames(&tape.batch) {
         let bytes = frame.len() as u64;
-        if extent.end % segment_bytes + bytes > segment_bytes {
-            extent.end = extent.end.next_multiple_of(segment_bytes);
+        if extent.end_offset % segment_bytes + bytes > segment_bytes {
+            extent.end_offset = extent.end_offset.next_multiple_of(segment_bytes);
         }
-        extent.end += bytes;
+        extent.end_offset += bytes;
         extent.ordinals += u64::from(!header.is_meta());
     }
     extent

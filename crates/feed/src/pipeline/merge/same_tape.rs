@@ -21,9 +21,9 @@ pub fn is_same(a: &Path, b: &Path) -> Result<bool, Error> {
         Reader::open_with(a, StartPosition::Oldest, options)?,
         Reader::open_with(b, StartPosition::Oldest, options)?,
     );
-    let from = a.position().max(b.position());
+    let common_start = a.position().max(b.position());
     for reader in [&mut a, &mut b] {
-        match reader.seek(from) {
+        match reader.seek(common_start) {
             Err(unitape_tape::Error::NoFrame(_)) => return Ok(false),
             sought => sought?,
         }

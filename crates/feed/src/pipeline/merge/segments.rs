@@ -15,7 +15,7 @@ use crate::pipeline::merge::input::{InputTape, TapeReading};
 use crate::pipeline::merge::output::{MergeKind, MergedTape};
 use crate::pipeline::merge::placed_units::{PlacedUnits, SegmentMergeProgress, UnitLog};
 use crate::pipeline::merge::state::{InputProgress, MergeRecord};
-use crate::pipeline::merge::{believed_max, ceiling};
+use crate::pipeline::merge::{believed_max, time_ceiling};
 use crate::quarantine::RawLog;
 use crate::sources::link::{FeedAvailability, MergeWait};
 use crate::sources::stats::{FeedStats, RunMonitor};
@@ -72,7 +72,7 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<RunOutcome, Error> {
     let id = crate::pipeline::consolidate::id_of(dir)?.unwrap_or_else(|| tape_id(&options.segments));
     let (writer, _) = Writer::open(dir, id, options.tape)?;
     let PlacedUnits { account, mut by_feed, log } = PlacedUnits::read(dir, writer.end())?;
-    let before = account.summary().messages;
+    let message_count = account.summary().messages;
     let placed = account.placed_max;
     let mut placed_max = UnixNanos(if options.by_receive_time { placed.1 } else { placed.0 });
     let lead = if options.by_receive_time { ClockLeadLimits::UNBOUNDED } else { options.lead };
@@ -94,11 +94,11 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<RunOutcome, Error> {
     loop {
         let (mut some_empty, mut open, mut for_later) = (false, false, false);
         for (i, s) in segments.iter_mut().enumerate() {
-            s.head = s.head(placed_before)?;
-            if s.waited_since.is_some() && s.head != NextMergeUnit::Nothing {
+            s.look_result = s.next_unit_head(placed_before)?;
+            if s.waited_since.is_some() && s.look_result != NextMergeUnit::Nothing {
                 s.note_waited(false, began.elapsed().as_nanos() as i64, &options.stats.feeds[i]);
             }
-            match s.head {
+            match s.look_result {
                 NextMergeUnit::Unit(_) => open = true,
                 NextMergeUnit::Nothing => (some_empty, open) = (true, true),
                 NextMergeUnit::End => {
@@ -107,18 +107,18 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<RunOutcome, Error> {
                 }
             }
         }
-        let bound = ceiling(&lead, placed_max);
+        let bound = time_ceiling(&lead, placed_max);
         let mut latest = None;
-        let mut next: Option<(UnixNanos, usize)> = None;
+        let mut next_segment: Option<(UnixNanos, usize)> = None;
         for i in 0..segments.len() {
-            let NextMergeUnit::Unit(mut ts) = segments[i].head else { continue };
+            let NextMergeUnit::Unit(mut ts) = segments[i].look_result else { continue };
             if ts > bound && segments[i].may_lead(&lead) {
-                let readings = segments.iter().filter_map(|s| s.reading.as_ref());
+                let readings = segments.iter().filter_map(|s| s.tape_reading.as_ref());
                 let latest = *latest.get_or_insert_with(|| believed_max(readings, &lead, placed_max));
-                ts = segments[i].believe(&lead, latest);
+                ts = segments[i].believed_time(&lead, latest);
             }
-            if next.is_none_or(|(t, _)| ts < t) {
-                next = Some((ts, i));
+            if next_segment.is_none_or(|(t, _)| ts < t) {
+                next_segment = Some((ts, i));
             }
         }
         if !open {
@@ -127,8 +127,10 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<RunOutcome, Error> {
         if for_later {
             // It may bring more in a later run, which places what waits for it.
             if segments.iter().all(|s| s.segment.ended.load(Ordering::Acquire)) {
-                let left = segments.iter().zip(&options.stats.feeds);
-                for (_, stats) in left.filter(|(s, _)| matches!(s.head, NextMergeUnit::Unit(_))) {
+                let segment_stats = segments.iter().zip(&options.stats.feeds);
+                for (_, stats) in
+                    segment_stats.filter(|(s, _)| matches!(s.look_result, NextMergeUnit::Unit(_)))
+                {
                     stats.link.note(LEFT.to_owned());
                 }
                 break;
@@ -138,9 +140,11 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<RunOutcome, Error> {
         }
         if some_empty {
             let now_ns = began.elapsed().as_nanos() as i64;
-            let came_ns = next.map(|(_, i)| segments[i].came_ns(now_ns));
+            let came_ns = next_segment.map(|(_, i)| segments[i].came_ns(now_ns));
             let mut until_ns = None;
-            for (i, s) in segments.iter_mut().enumerate().filter(|(_, s)| s.head == NextMergeUnit::Nothing) {
+            for (i, s) in
+                segments.iter_mut().enumerate().filter(|(_, s)| s.look_result == NextMergeUnit::Nothing)
+            {
                 let link = &options.stats.feeds[i].link;
                 s.availability.note_empty(now_ns, link.is_failing(), link.is_waiting());
                 let wait = s.segment.wait.unwrap_or(options.wait.into());
@@ -148,33 +152,33 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<RunOutcome, Error> {
                 s.note_waited(its_until_ns.is_some(), now_ns, &options.stats.feeds[i]);
                 until_ns = until_ns.max(its_until_ns);
             }
-            if next.is_none() || until_ns.is_some() {
+            if next_segment.is_none() || until_ns.is_some() {
                 segments
                     .iter_mut()
-                    .filter(|s| s.unit.is_some())
+                    .filter(|s| s.next_unit.is_some())
                     .for_each(|s| _ = s.held_since.get_or_insert(now_ns));
-                let left = until_ns.map_or(i64::MAX, |until_ns| until_ns.saturating_sub(now_ns));
+                let ns_left = until_ns.map_or(i64::MAX, |until_ns| until_ns.saturating_sub(now_ns));
                 match options.spin {
                     true => std::hint::spin_loop(),
                     false => {
-                        _ = options.stats.placed.wait(IDLE.min(Duration::from_nanos(left.max(1) as u64)))
+                        _ = options.stats.placed.wait(IDLE.min(Duration::from_nanos(ns_left.max(1) as u64)))
                     }
                 }
                 continue;
             }
         }
-        let Some((_, i)) = next else { continue };
+        let Some((_, i)) = next_segment else { continue };
         let s = &mut segments[i];
         if s.held_since.is_some() {
             s.note_held(began.elapsed().as_nanos() as i64, &options.stats.feeds[i]);
         }
-        placed_max = output.place(s, i, placed_max, &options.stats.feeds[i])?;
+        placed_max = output.place_unit(s, i, placed_max, &options.stats.feeds[i])?;
     }
     let SegmentOutput { tape, .. } = output;
-    tape.raw.sync()?;
+    tape.raw_log.sync()?;
     tape.writer.close()?;
     let summary = TapeAccount::load(dir)?.summary();
-    let fresh_messages = summary.messages.saturating_sub(before);
+    let fresh_messages = summary.messages.saturating_sub(message_count);
     Ok(RunOutcome {
         fresh_messages,
         summary,
@@ -222,10 +226,10 @@ struct MergeInput {
     tape_progress: SegmentMergeProgress,
     by_receive_time: bool,
     /// Its tape, once that exists.
-    reading: Option<TapeReading>,
-    unit: Option<SegmentUnit>,
+    tape_reading: Option<TapeReading>,
+    next_unit: Option<SegmentUnit>,
     /// The result of the last look.
-    head: NextMergeUnit,
+    look_result: NextMergeUnit,
     availability: FeedAvailability,
     /// When the current unit came, on the merge's clock; when that is first asked.
     arrival_ns: Option<i64>,
@@ -240,9 +244,9 @@ impl MergeInput {
             segment,
             tape_progress,
             by_receive_time,
-            reading: None,
-            unit: None,
-            head: NextMergeUnit::Nothing,
+            tape_reading: None,
+            next_unit: None,
+            look_result: NextMergeUnit::Nothing,
             availability: FeedAvailability::default(),
             arrival_ns: None,
             held_since: None,
@@ -251,20 +255,20 @@ impl MergeInput {
     }
 
     /// Returns the time by which the next unit is merged.
-    fn head(&mut self, placed_before: UnixNanos) -> Result<NextMergeUnit, Error> {
+    fn next_unit_head(&mut self, placed_before: UnixNanos) -> Result<NextMergeUnit, Error> {
         loop {
-            if self.unit.is_some()
-                && let Some(unit) = self.reading.as_ref().and_then(|reading| reading.unit)
+            if self.next_unit.is_some()
+                && let Some(unit) = self.tape_reading.as_ref().and_then(|reading| reading.unit)
             {
                 return Ok(NextMergeUnit::Unit(UnixNanos(unit.ts)));
             }
             // Acquire: pairs with the Release of who saw its writer end; all it committed is seen.
-            let ended = self.segment.ended.load(Ordering::Acquire);
-            let Some(unit) = self.read()? else {
-                return Ok(if ended { NextMergeUnit::End } else { NextMergeUnit::Nothing });
+            let has_ended = self.segment.ended.load(Ordering::Acquire);
+            let Some(unit) = self.next_unit()? else {
+                return Ok(if has_ended { NextMergeUnit::End } else { NextMergeUnit::Nothing });
             };
             if self.is_on_tape(unit)? {
-                self.skip(placed_before)?;
+                self.skip_unit(placed_before)?;
             }
         }
     }
@@ -274,7 +278,7 @@ impl MergeInput {
         let SegmentMergeProgress { units, without_source, .. } = &mut self.tape_progress;
         let (own, other) = if unit.has_source { (units, without_source) } else { (without_source, units) };
         if *own == 0 && *other > 0 {
-            return Err(foreign(&self.segment));
+            return Err(foreign_tape(&self.segment));
         }
         let is_on_tape = *own > 0;
         *own = own.saturating_sub(1);
@@ -282,14 +286,14 @@ impl MergeInput {
     }
 
     /// Skips the current unit, which is on the tape.
-    fn skip(&mut self, placed_before: UnixNanos) -> Result<(), Error> {
-        self.unit = None;
-        let Some(reading) = &mut self.reading else { return Ok(()) };
+    fn skip_unit(&mut self, placed_before: UnixNanos) -> Result<(), Error> {
+        self.next_unit = None;
+        let Some(reading) = &mut self.tape_reading else { return Ok(()) };
         let mut sources = Vec::new();
         for (_, _, frame) in frames(reading.unit_bytes()) {
             if let Some(event) = Event::new(frame).filter(|e| e.kind() == EventKind::Source) {
                 let segment_id = uint(&event, EventField::Index).unwrap_or(0) as u32;
-                let id = self.tape_progress.sources.pop_front().ok_or_else(|| foreign(&self.segment))?;
+                let id = self.tape_progress.sources.pop_front().ok_or_else(|| foreign_tape(&self.segment))?;
                 sources.push((segment_id, id));
             }
         }
@@ -298,13 +302,13 @@ impl MergeInput {
         if reading.unit.is_some_and(|unit| unit.ts > placed_before.0) {
             reading.disbelieve();
         }
-        pass(reading)
+        pass_unit(reading)
     }
 
     /// Returns when the current unit arrived, on the merge's clock. The first call takes the present time, less the
     /// time since its receipt.
     fn came_ns(&mut self, now_ns: i64) -> i64 {
-        let received_at = self.unit.and_then(|unit| unit.received_at);
+        let received_at = self.next_unit.and_then(|unit| unit.received_at);
         let age_ns = received_at.map_or(0, crate::sources::receive::age_ns);
         *self.arrival_ns.get_or_insert(now_ns.saturating_sub(age_ns))
     }
@@ -325,16 +329,16 @@ impl MergeInput {
 
     /// Returns whether the time of the current unit leads its receipt by more than it may, or has no receipt.
     fn may_lead(&self, lead: &ClockLeadLimits) -> bool {
-        let timed = self.reading.as_ref().and_then(|reading| reading.unit?.timed);
+        let timed = self.tape_reading.as_ref().and_then(|reading| reading.unit?.timed);
         let Some(ts) = timed.and_then(|timed| known_time(timed.ts)) else { return false };
         // An event that its segment has held against its receipt does not lead that; a receipt that the data name may.
-        let received = self.unit.and_then(|unit| unit.received_at).and_then(known_time);
+        let received = self.next_unit.and_then(|unit| unit.received_at).and_then(known_time);
         received.is_none_or(|received| ts > lead.after_receipt(received))
     }
 
     /// Holds the current unit against the latest credible time; returns the time by which it is merged.
-    fn believe(&mut self, lead: &ClockLeadLimits, latest: UnixNanos) -> UnixNanos {
-        let (Some(reading), Some(unit)) = (&mut self.reading, &mut self.unit) else { return NO_TS };
+    fn believed_time(&mut self, lead: &ClockLeadLimits, latest: UnixNanos) -> UnixNanos {
+        let (Some(reading), Some(unit)) = (&mut self.tape_reading, &mut self.next_unit) else { return NO_TS };
         if reading.leads(lead, latest) {
             reading.disbelieve();
             unit.is_ahead = true;
@@ -343,8 +347,8 @@ impl MergeInput {
     }
 
     /// Reads the next unit; `None` when it is not there yet.
-    fn read(&mut self) -> Result<Option<SegmentUnit>, Error> {
-        let reading = match &mut self.reading {
+    fn next_unit(&mut self) -> Result<Option<SegmentUnit>, Error> {
+        let reading = match &mut self.tape_reading {
             Some(reading) => reading,
             None if !self.segment.dir.join("tape.toml").exists() => return Ok(None),
             None => {
@@ -352,14 +356,14 @@ impl MergeInput {
                 let mut reading = TapeReading::open(tape, InputProgress::default(), ReadOptions::default())?;
                 reading.set_target(u64::MAX);
                 reading.leave_out_records();
-                self.reading.insert(reading)
+                self.tape_reading.insert(reading)
             }
         };
-        (self.unit, self.arrival_ns) = (None, None);
+        (self.next_unit, self.arrival_ns) = (None, None);
         while reading.gap.is_none() && reading.look()?.is_some() {
             let Some(unit) = segment_unit(reading.unit_bytes(), self.by_receive_time) else {
                 // It defines names alone: they come along with their first use.
-                pass(reading)?;
+                pass_unit(reading)?;
                 continue;
             };
             if let Some(ts) = unit.ts_recv
@@ -369,8 +373,8 @@ impl MergeInput {
                 (in_hand.ts, in_hand.has_time, in_hand.timed) = (running_max.max(ts.0), true, None);
             }
             self.availability.note_bytes(false);
-            self.unit = Some(unit);
-            return Ok(self.unit);
+            self.next_unit = Some(unit);
+            return Ok(self.next_unit);
         }
         if reading.gap.is_some() {
             let reason = "the beginning of its tape is gone, and a merge needs all of it; use a new tape";
@@ -381,7 +385,7 @@ impl MergeInput {
     }
 }
 
-fn foreign(segment: &MergeSegment) -> Error {
+fn foreign_tape(segment: &MergeSegment) -> Error {
     Error::Config {
         origin: format!("segment {}", segment.name),
         reason: "its tape is not the one that was merged before; use a new tape".to_owned(),
@@ -389,14 +393,14 @@ fn foreign(segment: &MergeSegment) -> Error {
 }
 
 /// Passes the current unit, whose definitions of names and sources are learned.
-fn pass(reading: &mut TapeReading) -> Result<(), Error> {
+fn pass_unit(reading: &mut TapeReading) -> Result<(), Error> {
     let (unit_frames, unit) = (reading.take_frames(), reading.unit);
     let mut learned = Ok(());
     if let Some(unit) = unit {
         for (offset, _, frame) in frames(&unit_frames[unit.start..unit.end]) {
             let definition = Event::new(frame)
                 .filter(|event| matches!(event.kind(), EventKind::Define | EventKind::Source));
-            if let Some(Err(fault)) = definition.map(|event| reading.names.admit(&event)) {
+            if let Some(Err(fault)) = definition.map(|event| reading.names.admit_event(&event)) {
                 learned = Err(reading.damage_at(unit.start + offset, &fault));
                 break;
             }
@@ -460,49 +464,49 @@ struct PlacedCounts {
 impl SegmentOutput {
     /// Appends the current unit of segment number `index`; returns the latest time that is placed. Further units without
     /// a source that have the same time go with it, so that they need one record.
-    fn place(
+    fn place_unit(
         &mut self,
         s: &mut MergeInput,
         index: usize,
         mut placed_max: UnixNanos,
         stats: &FeedStats,
     ) -> Result<UnixNanos, Error> {
-        let mut placed = PlacedCounts::default();
-        while let (Some(reading), Some(unit)) = (&mut s.reading, s.unit.take()) {
+        let mut placed_counts = PlacedCounts::default();
+        while let (Some(reading), Some(unit)) = (&mut s.tape_reading, s.next_unit.take()) {
             let Some(in_hand) = reading.unit else { break };
             let late = in_hand.has_time && in_hand.ts < placed_max.0;
             placed_max = placed_max.max(UnixNanos(in_hand.ts));
             let ahead_flag = if unit.is_ahead { flags::CLOCK_AHEAD } else { 0 };
             self.tape.place_unit(reading, index, ahead_flag | if late { flags::LATE } else { 0 })?;
-            placed.events += unit.events;
-            placed.messages += u64::from(!unit.only_meta);
-            placed.late += u64::from(late);
-            placed.clock_ahead += u64::from(unit.is_ahead);
+            placed_counts.events += unit.events;
+            placed_counts.messages += u64::from(!unit.only_meta);
+            placed_counts.late += u64::from(late);
+            placed_counts.clock_ahead += u64::from(unit.is_ahead);
             if unit.has_source {
                 break;
             }
-            placed.without_source += 1;
+            placed_counts.without_source += 1;
             if self.tape.is_full() {
                 break;
             }
-            let next = s.read()?.filter(|next| !next.has_source);
-            let next_ts = s.reading.as_ref().and_then(|reading| reading.unit).map(|unit| unit.ts);
-            if next.is_none() || next_ts != Some(in_hand.ts) {
+            let next_unit = s.next_unit()?.filter(|next| !next.has_source);
+            let next_ts = s.tape_reading.as_ref().and_then(|reading| reading.unit).map(|unit| unit.ts);
+            if next_unit.is_none() || next_ts != Some(in_hand.ts) {
                 break;
             }
         }
-        self.append(s, placed.without_source)?;
-        stats.events.fetch_add(placed.events, Ordering::Relaxed);
-        stats.messages.fetch_add(placed.messages, Ordering::Relaxed);
-        stats.late.fetch_add(placed.late, Ordering::Relaxed);
-        stats.clock_ahead.fetch_add(placed.clock_ahead, Ordering::Relaxed);
-        let running_max = s.reading.as_ref().and_then(|reading| reading.progress.running_max);
+        self.append_batch(s, placed_counts.without_source)?;
+        stats.events.fetch_add(placed_counts.events, Ordering::Relaxed);
+        stats.messages.fetch_add(placed_counts.messages, Ordering::Relaxed);
+        stats.late.fetch_add(placed_counts.late, Ordering::Relaxed);
+        stats.clock_ahead.fetch_add(placed_counts.clock_ahead, Ordering::Relaxed);
+        let running_max = s.tape_reading.as_ref().and_then(|reading| reading.progress.running_max);
         stats.ts_max.store(running_max.unwrap_or(NO_TS.0), Ordering::Relaxed);
         Ok(placed_max)
     }
 
     /// Puts the batch onto the tape, after the record of units without a source.
-    fn append(&mut self, s: &MergeInput, without_source: u64) -> Result<(), Error> {
+    fn append_batch(&mut self, s: &MergeInput, without_source: u64) -> Result<(), Error> {
         let tape = &mut self.tape;
         if tape.batch.is_empty() {
             return Ok(());

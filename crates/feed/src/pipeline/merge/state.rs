@@ -159,19 +159,19 @@ pub struct MarkBases {
 /// The records of a merge.
 #[derive(Debug)]
 pub struct MergeStateLog {
-    path: PathBuf,
-    file: File,
+    log_path: PathBuf,
+    log_file: File,
 }
 
 /// The existing records, read one by one.
 #[derive(Debug)]
 pub struct MergeStateReader {
-    path: PathBuf,
-    file: BufReader<File>,
-    first: MergeRecord,
+    log_path: PathBuf,
+    log_reader: BufReader<File>,
+    first_record: MergeRecord,
     /// Bytes of the records that were read.
     bytes: u64,
-    line: Vec<u8>,
+    line_bytes: Vec<u8>,
 }
 
 impl MergeRecord {
@@ -198,11 +198,11 @@ impl MergeRecord {
     fn is_consistent(&self) -> bool {
         let count = self.inputs.len();
         let parts = self.gaps.iter().chain(&self.damaged).chain(&self.accepted).map(|part| part.input);
-        let named =
+        let named_file =
             self.sources.iter().map(|source| source.input).chain(self.feeds.iter().map(|feed| feed.input));
         self.progress.len() == count
             && self.targets.len() == count
-            && parts.chain(named).all(|input| input < count)
+            && parts.chain(named_file).all(|input| input < count)
     }
 }
 
@@ -219,9 +219,15 @@ impl MergeStateReader {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(Error::MergeState { path, source }),
         };
-        let mut this = Self { path, file, first: MergeRecord::default(), bytes: 0, line: Vec::new() };
+        let mut this = Self {
+            log_path: path,
+            log_reader: file,
+            first_record: MergeRecord::default(),
+            bytes: 0,
+            line_bytes: Vec::new(),
+        };
         match this.next()? {
-            Some(first) if first.format == FORMAT => this.first = first,
+            Some(first) if first.format == FORMAT => this.first_record = first,
             Some(first) => {
                 let reason = format!("it is of format {}, this build knows {FORMAT}", first.format);
                 return Err(this.state_error(&reason));
@@ -236,7 +242,7 @@ impl MergeStateReader {
 
     /// Returns the first record, which names the inputs.
     pub fn first(&self) -> &MergeRecord {
-        &self.first
+        &self.first_record
     }
 
     /// Finds the state of the last record that ends at or before `end` of the tape, and the length of the file up to
@@ -245,15 +251,16 @@ impl MergeStateReader {
     /// # Errors
     /// Fails if the file cannot be read, or if its records do not agree.
     pub fn state_at(mut self, end: u64) -> Result<Option<FoundState>, Error> {
-        if self.first.end > end {
+        if self.first_record.end > end {
             return Ok(None);
         }
-        let mut stored_state = FoundState { state: std::mem::take(&mut self.first), bytes: self.bytes };
+        let mut stored_state =
+            FoundState { merge_state: std::mem::take(&mut self.first_record), bytes: self.bytes };
         while let Some(record) = self.next()?.filter(|record| record.end <= end) {
-            stored_state.state.apply(record);
+            stored_state.merge_state.apply(record);
             stored_state.bytes = self.bytes;
         }
-        if !stored_state.state.is_consistent() {
+        if !stored_state.merge_state.is_consistent() {
             return Err(self.state_error("its records do not agree with each other"));
         }
         Ok(Some(stored_state))
@@ -261,25 +268,25 @@ impl MergeStateReader {
 
     /// Reads the next record; `None` after the last whole record.
     fn next(&mut self) -> Result<Option<MergeRecord>, Error> {
-        self.line.clear();
-        self.read_line().map_err(|source| Error::MergeState { path: self.path.clone(), source })?;
-        let record: Option<MergeRecord> = parse(&self.line);
-        self.bytes += if record.is_some() { self.line.len() as u64 } else { 0 };
+        self.line_bytes.clear();
+        self.read_line().map_err(|source| Error::MergeState { path: self.log_path.clone(), source })?;
+        let record: Option<MergeRecord> = parse(&self.line_bytes);
+        self.bytes += if record.is_some() { self.line_bytes.len() as u64 } else { 0 };
         Ok(record)
     }
 
     /// Reads up to the end of a line, or to a byte that no record has: a file that lost its content may be of any size.
     fn read_line(&mut self) -> std::io::Result<()> {
-        while self.line.len() < LINE_BYTES_MAX {
-            let bytes = match self.file.fill_buf() {
+        while self.line_bytes.len() < LINE_BYTES_MAX {
+            let bytes = match self.log_reader.fill_buf() {
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 bytes => bytes?,
             };
-            let end = bytes.iter().position(|byte| *byte < b' ');
-            let byte_count = end.map_or(bytes.len(), |end| end + 1);
-            self.line.extend_from_slice(&bytes[..byte_count]);
-            self.file.consume(byte_count);
-            if end.is_some() || byte_count == 0 {
+            let line_length = bytes.iter().position(|byte| *byte < b' ');
+            let byte_count = line_length.map_or(bytes.len(), |end| end + 1);
+            self.line_bytes.extend_from_slice(&bytes[..byte_count]);
+            self.log_reader.consume(byte_count);
+            if line_length.is_some() || byte_count == 0 {
                 break;
             }
         }
@@ -288,7 +295,7 @@ impl MergeStateReader {
 
     fn state_error(&self, reason: &str) -> Error {
         let source = std::io::Error::new(ErrorKind::InvalidData, reason.to_owned());
-        Error::MergeState { path: self.path.clone(), source }
+        Error::MergeState { path: self.log_path.clone(), source }
     }
 }
 
@@ -296,7 +303,7 @@ impl MergeStateReader {
 #[derive(Debug)]
 pub struct FoundState {
     /// All records up to it, as one.
-    pub state: MergeRecord,
+    pub merge_state: MergeRecord,
     /// Bytes of these records.
     pub bytes: u64,
 }
@@ -311,7 +318,7 @@ impl MergeStateLog {
         let path = dir.join(NAME);
         let file = File::options().append(true).open(&path);
         let file = file.map_err(|source| Error::MergeState { path: path.clone(), source })?;
-        Ok(Self { path, file })
+        Ok(Self { log_path: path, log_file: file })
     }
 
     /// Continues after the first `bytes`.
@@ -323,7 +330,7 @@ impl MergeStateLog {
         let fail = |source| Error::MergeState { path: path.clone(), source };
         let file = File::options().append(true).open(&path).map_err(fail)?;
         file.set_len(bytes).map_err(fail)?;
-        Ok(Self { path, file })
+        Ok(Self { log_path: path, log_file: file })
     }
 
     /// Appends a record.
@@ -331,9 +338,9 @@ impl MergeStateLog {
     /// # Errors
     /// Fails if the disk refuses.
     pub fn append(&mut self, record: &MergeRecord) -> Result<(), Error> {
-        let fail = |source| Error::MergeState { path: self.path.clone(), source };
+        let fail = |source| Error::MergeState { path: self.log_path.clone(), source };
         let line = line(record).map_err(fail)?;
-        self.file.write_all(&line).map_err(fail)
+        self.log_file.write_all(&line).map_err(fail)
     }
 
     /// Puts one record in the place of all, whole or not at all; it is durable then.
@@ -412,7 +419,7 @@ mod tests {
         let records = [first(), later(64), later(128), later(640)];
         for (end, raw) in [(0, 0), (63, 0), (64, 1), (639, 2), (u64::MAX, 10)] {
             let stored_state = read_state(dir.path(), &records, end).unwrap().unwrap();
-            assert_eq!(stored_state.state.raw, raw, "{end}");
+            assert_eq!(stored_state.merge_state.raw, raw, "{end}");
             let file_bytes = std::fs::read(dir.path().join(NAME)).unwrap();
             std::fs::write(
                 dir.path().join(NAME),
@@ -422,7 +429,7 @@ mod tests {
             .unwrap();
             let cut =
                 MergeStateReader::open(dir.path()).unwrap().unwrap().state_at(u64::MAX).unwrap().unwrap();
-            assert_eq!((cut.state.raw, cut.bytes), (raw, stored_state.bytes), "{end}");
+            assert_eq!((cut.merge_state.raw, cut.bytes), (raw, stored_state.bytes), "{end}");
         }
         assert!(read_state(dir.path(), &[MergeRecord { end: 64, ..first() }], 0).unwrap().is_none());
         let record_line = line(&MergeRecord { format: FORMAT, ..first() }).unwrap();

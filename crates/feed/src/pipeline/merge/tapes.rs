@@ -23,7 +23,7 @@ use crate::pipeline::merge::recorder::{MergeRecorder, WrittenFrames};
 use crate::pipeline::merge::state::{
     GapRecord, InputIdentity, InputProgress, MergeRecord, MergeStateLog, MergeStateReader,
 };
-use crate::pipeline::merge::{believed_max, ceiling, same_tape, state};
+use crate::pipeline::merge::{believed_max, same_tape, state, time_ceiling};
 use crate::quarantine::RawLog;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ pub struct InputLosses {
 /// Fails if a tape cannot be read or is not the one that was merged before, or the tape refuses. What is refused at the start
 /// changes nothing.
 pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMergeOutcome, Error> {
-    let identities = identify(dir, &options.inputs)?;
+    let identities = identify_tapes(dir, &options.inputs)?;
     let state_reader = MergeStateReader::open(dir)?;
     let existing = id_of(dir)?;
     match &state_reader {
@@ -111,7 +111,7 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
     let ends =
         options.inputs.iter().map(|input| end_of(input, options.read)).collect::<Result<Vec<_>, _>>()?;
     if let Some(state_reader) = MergeStateReader::open(dir)? {
-        let state = state_reader.state_at(u64::MAX)?.ok_or_else(|| other_tape(dir))?.state;
+        let state = state_reader.state_at(u64::MAX)?.ok_or_else(|| other_tape(dir))?.merge_state;
         for (input, progress) in options.inputs.iter().zip(&state.progress) {
             TapeReading::open(input.clone(), *progress, options.read)?;
         }
@@ -124,51 +124,53 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
         Some(state_reader) => {
             same_inputs(state_reader.first(), &identities)?;
             let stored_state = state_reader.state_at(writer.end().0)?.ok_or_else(|| other_tape(dir))?;
-            (stored_state.state, MergeStateLog::resume(dir, stored_state.bytes)?)
+            (stored_state.merge_state, MergeStateLog::resume(dir, stored_state.bytes)?)
         }
         None if writer.end() > Position(0) => return Err(other_tape(dir)),
         None => {
-            let first = MergeRecord {
+            let initial_record = MergeRecord {
                 shared: shared_feeds(&options.inputs),
                 targets: ends.clone(),
                 progress: vec![InputProgress::default(); identities.len()],
                 inputs: identities,
                 ..MergeRecord::default()
             };
-            let log = MergeStateLog::create(dir, &first)?;
-            (first, log)
+            let log = MergeStateLog::create(dir, &initial_record)?;
+            (initial_record, log)
         }
     };
     let account = retention_checkpoint::load_up_to(dir, state.account.clone(), Position(state.end))?;
     retention_checkpoint::refuse_partial(&account)?;
     account.refuse_mismatch()?;
-    let before = account.summary().messages + state.user_messages;
-    let written = (writer.end().0 > state.end)
+    let message_count = account.summary().messages + state.user_messages;
+    let has_written = (writer.end().0 > state.end)
         .then(|| Reader::open(dir, StartPosition::At(Position(state.end))))
         .transpose()?
-        .map(|reader| WrittenFrames { reader, end: writer.end() });
+        .map(|reader| WrittenFrames { reader, end_position: writer.end() });
     // What the tape refers to is not touched before the frames are compared.
-    let raw = match &written {
+    let raw = match &has_written {
         Some(_) => RawLog::open_held(dir, state.raw)?,
         None => RawLog::open(dir, state.raw)?,
     };
-    let mut recorder = MergeRecorder { log, written };
+    let mut recorder = MergeRecorder { log, written_frames: has_written };
     let state = MergeRecord { account: None, ..state };
     let mut tape = MergedTape::new(MergeKind::Tapes, account, state, writer, raw);
     let mut losses = BTreeMap::new();
     let mut notes = LeadNotes::default();
-    let mut stopped = false;
+    let mut was_stopped = false;
     loop {
-        let mut inputs = open_inputs(&options, &tape.state)?;
-        let left =
-            inputs.iter().zip(&tape.state.targets).map(|(i, to)| to.saturating_sub(i.progress.position));
-        options.progress.bytes_total.fetch_add(left.sum(), Ordering::Relaxed);
-        let mut placed = place_all(&mut tape, &mut recorder, &mut inputs, &options, &mut notes);
+        let mut inputs = open_inputs(&options, &tape.merge_state)?;
+        let bytes_left = inputs
+            .iter()
+            .zip(&tape.merge_state.targets)
+            .map(|(i, to)| to.saturating_sub(i.progress.position));
+        options.progress.bytes_total.fetch_add(bytes_left.sum(), Ordering::Relaxed);
+        let mut place_result = place_all(&mut tape, &mut recorder, &mut inputs, &options, &mut notes);
         // A merge that was stopped meets what is before the units in hand again.
-        if matches!(placed, Ok(false))
+        if matches!(place_result, Ok(false))
             && let Err(error) = tape.note_last_losses(&mut inputs)
         {
-            placed = Err(error);
+            place_result = Err(error);
         }
         note_last(&mut tape, &mut inputs);
         let flushed = recorder.flush(&mut tape);
@@ -177,27 +179,27 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
                 (input.reader().damaged().clone(), input.reader().unverified().clone());
             losses.insert(index, InputLosses { damaged, unverified });
         }
-        let ended = match (placed, flushed) {
+        let outcome = match (place_result, flushed) {
             (Ok(ended), Ok(())) => ended,
             (Err(error), _) | (_, Err(error)) => {
                 // What was placed before it is a whole tape.
-                tape.raw.sync()?;
+                tape.raw_log.sync()?;
                 tape.writer.close()?;
                 return Err(error);
             }
         };
-        stopped |= ended;
-        if stopped {
+        was_stopped |= outcome;
+        if was_stopped {
             break;
         }
         recorder.refuse_rest()?;
-        if tape.state.targets == ends {
+        if tape.merge_state.targets == ends {
             break;
         }
         // An earlier merge was to end elsewhere: it is complete now, and the tapes have more.
-        tape.fresh.targets.clone_from(&ends);
-        let end = tape.writer.end().0;
-        recorder.record(&mut tape, end)?;
+        tape.new_records.targets.clone_from(&ends);
+        let tape_end = tape.writer.end().0;
+        recorder.record(&mut tape, tape_end)?;
     }
     let summary = tape.account.summary();
     let parts = |earlier: &[GapRecord], fresh: &[GapRecord]| {
@@ -206,17 +208,17 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
         let tape = |part: &GapRecord| options.inputs[part.input].name.clone();
         parts.into_iter().map(|part| InputGap { tape: tape(part), from: part.from, to: part.to }).collect()
     };
-    let gaps = parts(&tape.state.gaps, &tape.fresh.gaps);
-    let damaged = parts(&tape.state.damaged, &tape.fresh.damaged);
-    let accepted = parts(&tape.state.accepted, &tape.fresh.accepted);
-    let user_messages = tape.state.user_messages;
+    let gaps = parts(&tape.merge_state.gaps, &tape.new_records.gaps);
+    let damaged = parts(&tape.merge_state.damaged, &tape.new_records.damaged);
+    let accepted = parts(&tape.merge_state.accepted, &tape.new_records.accepted);
+    let user_messages = tape.merge_state.user_messages;
     recorder.close(tape, dir)?;
     let run = RunOutcome {
-        fresh_messages: (summary.messages + user_messages).saturating_sub(before),
+        fresh_messages: (summary.messages + user_messages).saturating_sub(message_count),
         summary,
-        ending: if stopped { FarmEnding::Stopped } else { FarmEnding::EndOfInput },
+        ending: if was_stopped { FarmEnding::Stopped } else { FarmEnding::EndOfInput },
         turns: StageTimings::default(),
-        stopped,
+        stopped: was_stopped,
         notes: notes.0.into_values().collect(),
     };
     Ok(TapeMergeOutcome {
@@ -243,12 +245,12 @@ fn place_all(
         inputs.iter().filter_map(|input| input.progress.running_max).max().unwrap_or(i64::MIN);
     let mut keys = Vec::with_capacity(inputs.len());
     for (index, input) in inputs.iter_mut().enumerate() {
-        keys.push(key(input, index)?);
+        keys.push(unit_key(input, index)?);
     }
     loop {
         // The next one, and the one that it must come before to be followed by its tape's next.
         let (mut first, mut second) = (END, END);
-        let mut bound = ceiling(&lead, UnixNanos(placed_max)).0;
+        let mut bound = time_ceiling(&lead, UnixNanos(placed_max)).0;
         let mut latest = None;
         for key in &keys {
             let mut key = *key;
@@ -270,41 +272,41 @@ fn place_all(
             return Ok(false);
         }
         let index = first.index;
-        let mut next = first;
+        let mut next_input = first;
         loop {
             let input = &mut inputs[index];
-            if next.is_ahead {
-                notes.note(input, index);
+            if next_input.is_ahead {
+                notes.note_lead(input, index);
                 input.disbelieve();
             }
             let unit = input.unit.expect("a unit has a key");
             let late = if unit.has_time && unit.ts < placed_max { flags::LATE } else { 0 };
-            let ahead_flag = if next.is_ahead { flags::CLOCK_AHEAD } else { 0 };
+            let ahead_flag = if next_input.is_ahead { flags::CLOCK_AHEAD } else { 0 };
             tape.place_unit(input, index, late | ahead_flag)?;
             placed_max = placed_max.max(unit.ts);
-            bound = bound.max(ceiling(&lead, UnixNanos(placed_max)).0);
+            bound = bound.max(time_ceiling(&lead, UnixNanos(placed_max)).0);
             if tape.is_full() {
                 note_last(tape, inputs);
                 recorder.flush(tape)?;
-                let placed: u64 = tape.state.progress.iter().map(|at| at.position).sum();
-                options.progress.bytes.store(placed, Ordering::Relaxed);
+                let placed_position: u64 = tape.merge_state.progress.iter().map(|at| at.position).sum();
+                options.progress.bytes.store(placed_position, Ordering::Relaxed);
                 if options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
                     return Ok(true);
                 }
             }
-            next = key(&mut inputs[index], index)?;
+            next_input = unit_key(&mut inputs[index], index)?;
             // A unit that may lead is compared with the other tapes again after each step.
-            if next >= second || next.ts > bound || latest.is_some() {
+            if next_input >= second || next_input.ts > bound || latest.is_some() {
                 break;
             }
         }
-        keys[index] = next;
+        keys[index] = next_input;
     }
 }
 
 /// Notes the last frame of each input for the next record.
 fn note_last(tape: &mut MergedTape, inputs: &mut [TapeReading]) {
-    for (input, progress) in inputs.iter_mut().zip(&mut tape.state.progress) {
+    for (input, progress) in inputs.iter_mut().zip(&mut tape.merge_state.progress) {
         input.note_last();
         progress.last = input.progress.last;
     }
@@ -323,7 +325,7 @@ struct UnitKey {
 const END: UnitKey = UnitKey { ts: i64::MAX, index: usize::MAX, is_ahead: false };
 
 #[inline]
-fn key(input: &mut TapeReading, index: usize) -> Result<UnitKey, Error> {
+fn unit_key(input: &mut TapeReading, index: usize) -> Result<UnitKey, Error> {
     Ok(input.look()?.map_or(END, |unit| UnitKey { ts: unit.ts, index, is_ahead: false }))
 }
 
@@ -333,7 +335,7 @@ struct LeadNotes(BTreeMap<usize, String>);
 
 impl LeadNotes {
     #[cold]
-    fn note(&mut self, input: &TapeReading, index: usize) {
+    fn note_lead(&mut self, input: &TapeReading, index: usize) {
         let Some(timed) = input.unit.and_then(|unit| unit.timed) else { return };
         let (name, position) = (&input.tape.name, input.progress.position);
         self.0.entry(index).or_insert_with(|| {
@@ -366,7 +368,7 @@ fn open_inputs(options: &TapeMergeOptions<'_>, state: &MergeRecord) -> Result<Ve
 }
 
 /// Identifies the tapes by name and id.
-fn identify(dir: &Path, inputs: &[InputTape]) -> Result<Vec<InputIdentity>, Error> {
+fn identify_tapes(dir: &Path, inputs: &[InputTape]) -> Result<Vec<InputIdentity>, Error> {
     let usage = |tape: &InputTape, reason: String| {
         Err(Error::Config { origin: format!("--tape-in {}={}", tape.name, tape.dir.display()), reason })
     };
@@ -375,7 +377,7 @@ fn identify(dir: &Path, inputs: &[InputTape]) -> Result<Vec<InputIdentity>, Erro
         return Err(Error::Config { origin: dir.display().to_string(), reason });
     }
     let merge_id = id_of(dir)?.map(|id| id.to_string());
-    let merge_paths = absolute(dir);
+    let merge_paths = absolute_paths(dir);
     let mut identities = Vec::<InputIdentity>::new();
     for (number, tape) in inputs.iter().enumerate() {
         if tape.dir.is_file() {
@@ -406,7 +408,7 @@ fn identify(dir: &Path, inputs: &[InputTape]) -> Result<Vec<InputIdentity>, Erro
 }
 
 /// Returns the full path of a directory that need not exist, then its parent directories, nearest first.
-fn absolute(dir: &Path) -> Vec<PathBuf> {
+fn absolute_paths(dir: &Path) -> Vec<PathBuf> {
     let ancestors =
         dir.ancestors().map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
     let Some(existing) = ancestors.into_iter().find(|path| path.exists()) else { return Vec::new() };
@@ -442,8 +444,8 @@ fn same_inputs(before: &MergeRecord, now: &[InputIdentity]) -> Result<(), Error>
 fn shared_feeds(inputs: &[InputTape]) -> Vec<String> {
     let mut tapes_of = BTreeMap::<String, usize>::new();
     for input in inputs {
-        let names = LostDefinitions::names(&input.dir);
-        let mut feeds: Vec<_> = names.sources().map(|(_, source)| source.feed.clone()).collect();
+        let definitions = LostDefinitions::names(&input.dir);
+        let mut feeds: Vec<_> = definitions.sources().map(|(_, source)| source.feed.clone()).collect();
         feeds.sort_unstable();
         feeds.dedup();
         feeds.into_iter().for_each(|feed| *tapes_of.entry(feed).or_default() += 1);

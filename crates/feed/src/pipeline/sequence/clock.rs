@@ -24,15 +24,15 @@ pub struct ClockMerge {
     /// Writes ticks; `None` if ticks are only read.
     writer: Option<ClockWriter>,
     /// A tick was written and is not on the tape.
-    owed: bool,
+    tick_is_owed: bool,
     /// Its journal has been read to its end in this run.
     is_caught_up: bool,
     /// The run stops, and its journal was read to its end.
-    stopped: bool,
+    has_stopped: bool,
     /// The tick at hand: its source and offset, and by feed how far the messages before it reach.
-    tick: Option<TickAtHand>,
+    tick_at_hand: Option<TickAtHand>,
     /// Ticks that were placed since it was last asked.
-    placed: u64,
+    placed_ticks: u64,
 }
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub struct UnitPlace {
     /// Its offset.
     pub offset: u64,
     /// As in [`MessagePlace::part`].
-    pub part: u8,
+    pub part_number: u8,
 }
 
 impl UnitPlace {
@@ -64,7 +64,7 @@ impl UnitPlace {
             BlockMessageKind::Progress { end: true, .. } => END,
             _ => MESSAGE,
         };
-        Self { source, offset: unit.offset, part }
+        Self { source, offset: unit.offset, part_number: part }
     }
 }
 
@@ -82,9 +82,10 @@ impl FeedState {
     /// Returns how far the feed was read when the run began.
     pub fn passed_before(&self) -> Option<UnitPlace> {
         let places = self.sources.iter().enumerate().map(|(source, state)| {
-            let mark = UnitPlace { source, offset: state.through, part: if state.end { END } else { MARK } };
+            let mark =
+                UnitPlace { source, offset: state.through, part_number: if state.end { END } else { MARK } };
             let mark = (state.through > 0 || state.end).then_some(mark);
-            mark.max(state.on_tape_through.map(|offset| UnitPlace { source, offset, part: MESSAGE }))
+            mark.max(state.on_tape_through.map(|offset| UnitPlace { source, offset, part_number: MESSAGE }))
         });
         places.max().flatten()
     }
@@ -92,13 +93,13 @@ impl FeedState {
     /// Finds the place in this feed that a tick names; `None` while the feed does not have that source.
     fn place_of(&self, position: &MessagePlace) -> Option<UnitPlace> {
         let source = self.sources.iter().rposition(|source| source.file == position.file)?;
-        Some(UnitPlace { source, offset: position.offset, part: position.part })
+        Some(UnitPlace { source, offset: position.offset, part_number: position.part })
     }
 
     /// Returns the place of the next unit.
     fn head_place(&self) -> Option<UnitPlace> {
         let block = &self.queue[self.in_hand()?].block;
-        Some(UnitPlace::new(block.source, block.units.get(self.cursor.unit)?))
+        Some(UnitPlace::new(block.source, block.units.get(self.cursor.unit_index)?))
     }
 
     /// Returns whether the next unit comes after the tick that names `position` of this feed.
@@ -125,21 +126,29 @@ impl FeedState {
         let Some((block, position)) = self.in_hand().map(|i| &self.queue[i].block).zip(position) else {
             return 0;
         };
-        let Some(end) = self.place_of(position) else { return block.units.len() };
-        let (first, rest) = (self.cursor.unit, &block.units[self.cursor.unit..]);
-        first + rest.partition_point(|unit| UnitPlace::new(block.source, unit) <= end)
+        let Some(clock_place) = self.place_of(position) else { return block.units.len() };
+        let (first, rest) = (self.cursor.unit_index, &block.units[self.cursor.unit_index..]);
+        first + rest.partition_point(|unit| UnitPlace::new(block.source, unit) <= clock_place)
     }
 }
 
 impl ClockMerge {
     /// Makes the clock of this feed; with a writer, it ticks.
     pub fn new(feed: usize, writer: Option<ClockWriter>) -> Self {
-        Self { feed, writer, owed: false, is_caught_up: false, stopped: false, tick: None, placed: 0 }
+        Self {
+            feed,
+            writer,
+            tick_is_owed: false,
+            is_caught_up: false,
+            has_stopped: false,
+            tick_at_hand: None,
+            placed_ticks: 0,
+        }
     }
 
     /// Stops the clock: the run stops, and all of its journal was read.
-    pub(super) fn stop(&mut self) {
-        self.stopped = true;
+    pub(super) fn stop_clock(&mut self) {
+        self.has_stopped = true;
     }
 
     /// Returns whether nothing may be placed before more of the clock's feed arrives.
@@ -147,40 +156,40 @@ impl ClockMerge {
         if feed.in_hand().is_some() || feed.closed || feed.open_sources == 0 {
             return false;
         }
-        self.owed || !self.stopped && !self.is_caught_up
+        self.tick_is_owed || !self.has_stopped && !self.is_caught_up
     }
 
     /// Returns whether feed `i` has no available unit before the current tick.
-    pub(super) fn holds(&self, i: usize, feed: &FeedState) -> bool {
-        self.tick.as_ref().is_some_and(|tick| feed.is_after(tick.feed_positions[i].as_ref()))
+    pub(super) fn holds_feed(&self, i: usize, feed: &FeedState) -> bool {
+        self.tick_at_hand.as_ref().is_some_and(|tick| feed.is_after(tick.feed_positions[i].as_ref()))
     }
 
     /// Returns the end of the units that feed `i` may place now.
     pub(super) fn unit_end(&self, i: usize, feed: &FeedState) -> usize {
-        match &self.tick {
-            _ if i == self.feed => feed.cursor.unit + 1,
+        match &self.tick_at_hand {
+            _ if i == self.feed => feed.cursor.unit_index + 1,
             Some(tick) => feed.units_before(tick.feed_positions[i].as_ref()),
             None => usize::MAX,
         }
     }
 
     /// Looks at the clock's next unit.
-    pub(super) fn look(&mut self, feeds: &mut [FeedState], is_over: bool) -> ClockStep {
+    pub(super) fn look_at_next(&mut self, feeds: &mut [FeedState], is_over: bool) -> ClockStep {
         let clock = &mut feeds[self.feed];
         // A journal that has been found empty once is read as it is written.
         self.is_caught_up |= clock.grows && clock.availability.empty_ns != i64::MIN;
         clock.head = None;
         let Some(index) = clock.in_hand() else {
-            self.tick = None;
+            self.tick_at_hand = None;
             return if self.is_awaited(clock) { ClockStep::Wait } else { ClockStep::Others };
         };
         let block = &clock.queue[index].block;
-        let (unit, source) = (block.units[clock.cursor.unit], block.source);
-        if self.tick.as_ref().is_none_or(|t| (t.source, t.offset) != (source, unit.offset)) {
-            let start = (unit.offset - block.base) as usize;
-            let line = block.bytes.get(start..start + unit.length as usize).unwrap_or_default();
+        let (unit, source) = (block.units[clock.cursor.unit_index], block.source);
+        if self.tick_at_hand.as_ref().is_none_or(|t| (t.source, t.offset) != (source, unit.offset)) {
+            let line_offset = (unit.offset - block.base) as usize;
+            let line = block.bytes.get(line_offset..line_offset + unit.length as usize).unwrap_or_default();
             let tick = unit.kind.is_events().then(|| ClockTick::parse(line).ok()).flatten();
-            self.tick = tick.map(|mut tick| TickAtHand {
+            self.tick_at_hand = tick.map(|mut tick| TickAtHand {
                 source,
                 offset: unit.offset,
                 feed_positions: feeds.iter().map(|feed| tick.after.remove(&feed.name)).collect(),
@@ -189,11 +198,11 @@ impl ClockMerge {
             });
         }
         let clock = &mut feeds[self.feed];
-        let is_ahead = self.tick.as_ref().is_some_and(|tick| tick.is_ahead);
+        let is_ahead = self.tick_at_hand.as_ref().is_some_and(|tick| tick.is_ahead);
         let ts = if is_ahead { clock.running_max } else { clock.running_max.max(unit.ts) };
         clock.head = Some(FeedHead { ts, is_ahead });
         // A mark, or a line that is no tick, has no place of its own. At the end of a run nothing more comes before it.
-        let Some(tick) = &self.tick else { return ClockStep::Place };
+        let Some(tick) = &self.tick_at_hand else { return ClockStep::Place };
         let other_feeds = || feeds.iter().enumerate().filter(|(i, _)| *i != self.feed);
         let has_more =
             other_feeds().any(|(i, f)| f.in_hand().is_some() && !f.is_after(tick.feed_positions[i].as_ref()));
@@ -206,9 +215,9 @@ impl ClockMerge {
 
     /// Notes that the unit at hand was placed.
     fn note_placed(&mut self) {
-        if let Some(tick) = self.tick.take() {
-            self.placed += 1;
-            self.owed = false;
+        if let Some(tick) = self.tick_at_hand.take() {
+            self.placed_ticks += 1;
+            self.tick_is_owed = false;
             if let Some(writer) = &mut self.writer {
                 writer.timer.note_tick(tick.ts, tick.is_ahead);
             }
@@ -217,7 +226,7 @@ impl ClockMerge {
 
     /// Notes that `events` were placed, ticks among them.
     pub(super) fn note_events(&mut self, events: u64, now_ns: i64) {
-        let ticks = std::mem::take(&mut self.placed);
+        let ticks = std::mem::take(&mut self.placed_ticks);
         if let Some(writer) = &mut self.writer
             && events > ticks
         {
@@ -229,7 +238,7 @@ impl ClockMerge {
     pub(super) fn due_ns(&self, feeds: &[FeedState], now_ns: i64) -> i64 {
         match &self.writer {
             _ if self.is_awaited(&feeds[self.feed]) => now_ns,
-            Some(writer) if !self.stopped => writer.timer.due_ns(),
+            Some(writer) if !self.has_stopped => writer.timer.due_ns(),
             _ => i64::MAX,
         }
     }
@@ -262,27 +271,27 @@ impl BlockSequencer {
     }
 
     /// Writes a tick if one is due.
-    pub(super) fn tick(&mut self) {
+    pub(super) fn write_tick(&mut self) {
         let Some(clock) = &mut self.clock else { return };
         // When all feeds have ended the run is over.
         let is_over = self.feeds.iter().all(|feed| feed.is_clock || feed.closed);
         let is_read = clock.is_caught_up && self.feeds[clock.feed].in_hand().is_none();
-        let ready = is_read && !clock.owed && !clock.stopped && !is_over;
+        let ready = is_read && !clock.tick_is_owed && !clock.has_stopped && !is_over;
         // Acquire: pairs with the Release of who stopped the receivers; what is written now, nobody reads.
         let stopping = self.stopping.as_ref().is_some_and(|stopping| stopping.load(Ordering::Acquire));
         let Some(writer) = clock.writer.as_mut().filter(|_| ready && !stopping) else { return };
         let (feeds, clock_index) = (&self.feeds, clock.feed);
-        let reference = TickReference { placed_max: self.placed_max, lead: self.lead };
-        clock.owed = writer.write(self.patience.now_ns, &reference, || {
+        let reference = TickReference { placed_max: self.placed_max, lead: self.lead_limits };
+        clock.tick_is_owed = writer.write(self.patience.now_ns, &reference, || {
             let other_feeds = feeds.iter().enumerate().filter(|(i, _)| *i != clock_index);
-            let places = other_feeds.filter_map(|(_, feed)| {
-                let UnitPlace { source, offset, part } = feed.passed?;
+            let feed_places = other_feeds.filter_map(|(_, feed)| {
+                let UnitPlace { source, offset, part_number: part } = feed.passed?;
                 Some((
                     feed.name.clone(),
                     MessagePlace { file: feed.sources[source].file.clone(), offset, part },
                 ))
             });
-            places.collect::<BTreeMap<_, _>>()
+            feed_places.collect::<BTreeMap<_, _>>()
         });
     }
 }

@@ -22,7 +22,7 @@ impl BlockSequencer {
     /// Takes units of feed `i` while they are not later than `limit`; leaves emptied blocks in the queue, for
     /// the pieces to be copied from, and stops at the end of one.
     pub(super) fn emit_run(&mut self, i: usize, limit: UnixNanos) -> Result<(), Error> {
-        let bounds = self.bounds();
+        let bounds = self.lead_context();
         let feed = &mut self.feeds[i];
         let index = feed.in_hand().expect("a feed with a head");
         let ceiling = bounds.ceiling(feed, &feed.queue[index].block);
@@ -33,52 +33,65 @@ impl BlockSequencer {
         let FeedState { queue, sources, cursor, sessions, large, running_max, open_sources, grows, .. } =
             feed;
         let BlockJob { block, format, .. } = &mut *queue[index];
-        let run = FramePieceBuilder { pieces: &mut self.pieces, feed: i, block: index, start: cursor.arena };
-        let mut emit = UnitEmitter {
+        let run = FramePieceBuilder {
+            frame_pieces: &mut self.frame_pieces,
+            feed: i,
+            block: index,
+            piece_start: cursor.arena,
+        };
+        let mut unit_emitter = UnitEmitter {
             block,
             format: format.as_deref(),
-            sources,
+            source_states: sources,
             cursor,
             sessions,
-            large,
+            large_message: large,
             running_max,
             open_sources,
-            grows: *grows,
-            late: &mut feed.late,
+            feed_grows: *grows,
+            late_count: &mut feed.late,
             clock_ahead: &mut feed.clock_ahead,
-            link: self.stats.as_ref().map(|stats| &stats.feeds[i].link),
-            run,
+            link_status: self.stats.as_ref().map(|stats| &stats.feeds[i].link),
+            piece_builder: run,
             placed_max: &mut self.placed_max,
             events: &mut self.events,
             next_source: &mut self.next_source,
-            log: &mut self.raw,
-            names: (&mut self.dictionary, &mut self.defined),
+            log: &mut self.raw_log,
+            names: (&mut self.dictionary, &mut self.defined_names),
             counters: &self.counters,
         };
-        while emit.cursor.unit < unit_end
-            && let Some(&unit) = emit.block.units.get(emit.cursor.unit)
+        while unit_emitter.cursor.unit_index < unit_end
+            && let Some(&unit) = unit_emitter.block.units.get(unit_emitter.cursor.unit_index)
         {
             let is_ahead = match head.take() {
                 Some(head) => head.is_ahead,
-                None if bounds.is_in_doubt(&unit, &emit.sources[emit.block.source], ceiling) => break,
+                None if bounds.is_in_doubt(
+                    &unit,
+                    &unit_emitter.source_states[unit_emitter.block.source],
+                    ceiling,
+                ) =>
+                {
+                    break;
+                }
                 None => false,
             };
-            let ts = if is_ahead { *emit.running_max } else { (*emit.running_max).max(unit.ts) };
+            let ts =
+                if is_ahead { *unit_emitter.running_max } else { (*unit_emitter.running_max).max(unit.ts) };
             if ts > limit {
                 break;
             }
-            *emit.running_max = ts;
-            if emit.may_be_part(&unit) && emit.part(&unit)? {
+            *unit_emitter.running_max = ts;
+            if unit_emitter.may_be_part(&unit) && unit_emitter.add_large_part(&unit)? {
                 continue;
             }
-            if !is_ahead && emit.is_plain(&unit) {
-                emit.emit_plain(&unit);
+            if !is_ahead && unit_emitter.is_plain(&unit) {
+                unit_emitter.emit_plain(&unit);
             } else {
-                emit.emit_unit(&unit, is_ahead)?;
+                unit_emitter.emit_unit(&unit, is_ahead)?;
             }
         }
-        let end = emit.cursor.arena;
-        emit.run.end(end);
+        let arena_end = unit_emitter.cursor.arena;
+        unit_emitter.piece_builder.end_piece(arena_end);
         if self.clock.is_some() {
             feed.note_passed(index);
         }
@@ -92,18 +105,18 @@ struct UnitEmitter<'e> {
     block: &'e mut Block,
     format: Option<&'e VersionedFormat>,
     // The feed's state.
-    sources: &'e mut Vec<SourceState>,
+    source_states: &'e mut Vec<SourceState>,
     cursor: &'e mut BlockCursor,
     sessions: &'e mut FeedSessions,
-    large: &'e mut Option<Box<LargeMessage>>,
+    large_message: &'e mut Option<Box<LargeMessage>>,
     running_max: &'e mut UnixNanos,
     open_sources: &'e mut usize,
-    grows: bool,
-    late: &'e mut u64,
+    feed_grows: bool,
+    late_count: &'e mut u64,
     clock_ahead: &'e mut u64,
-    link: Option<&'e FeedLinkStatus>,
+    link_status: Option<&'e FeedLinkStatus>,
     // The sequencer's state.
-    run: FramePieceBuilder<'e>,
+    piece_builder: FramePieceBuilder<'e>,
     placed_max: &'e mut UnixNanos,
     events: &'e mut u64,
     next_source: &'e mut u32,
@@ -117,14 +130,14 @@ struct UnitEmitter<'e> {
 #[derive(Clone, Copy)]
 struct TimeFlags {
     is_ahead: bool,
-    late: bool,
+    is_late: bool,
 }
 
 impl UnitEmitter<'_> {
     /// Returns whether a unit is a message with events that go to the tape unchanged and in order of time.
     #[inline]
     fn is_plain(&self, unit: &BlockMessage) -> bool {
-        let state = &self.sources[self.block.source];
+        let state = &self.source_states[self.block.source];
         unit.kind.is_events()
             && unit.fixups_end as usize == self.cursor.fixup
             && unit.offset >> 32 == 0
@@ -139,27 +152,27 @@ impl UnitEmitter<'_> {
     fn emit_plain(&mut self, unit: &BlockMessage) {
         *self.placed_max = *self.running_max;
         *self.events += u64::from(unit.events);
-        self.cursor.unit += 1;
+        self.cursor.unit_index += 1;
         self.cursor.arena = unit.end as usize;
-        self.cursor.raw = unit.raw_end as usize;
+        self.cursor.raw_offset = unit.raw_end as usize;
     }
 
     /// Takes any other unit.
     fn emit_unit(&mut self, unit: &BlockMessage, is_ahead: bool) -> Result<(), Error> {
         let frames = self.cursor.arena..unit.end as usize;
         let late = *self.running_max < *self.placed_max && !unit.is_progress() && !is_ahead;
-        if !self.account(unit, &frames)? {
-            self.run.skip(frames);
+        if !self.enter_account(unit, &frames)? {
+            self.piece_builder.skip_frames(frames);
         } else {
             let source = self.source_of(unit, &frames);
-            self.flag(unit, &frames, TimeFlags { is_ahead, late });
+            self.flag_frames(unit, &frames, TimeFlags { is_ahead, is_late: late });
             let fixup_range = self.cursor.fixup..unit.fixups_end as usize;
             let cursor = &*self.cursor;
             match self
                 .block
                 .full_dictionary(fixup_range.clone(), self.names.0, |fixup| cursor.resolved_id(fixup))
             {
-                Some(dict) => self.refuse(unit, frames, source, late, dict)?,
+                Some(dict) => self.refuse_unit(unit, frames, source, late, dict)?,
                 None => self.place_unit(unit, &frames, fixup_range),
             }
         }
@@ -169,39 +182,41 @@ impl UnitEmitter<'_> {
 
     /// Moves the cursor past a unit.
     fn step_over(&mut self, unit: &BlockMessage) {
-        self.cursor.unit += 1;
+        self.cursor.unit_index += 1;
         self.cursor.arena = unit.end as usize;
         self.cursor.fixup = unit.fixups_end as usize;
-        self.cursor.raw = unit.raw_end as usize;
-        if self.cursor.unit >= self.cursor.recorded_units_end && self.cursor.unit < self.block.units.len() {
+        self.cursor.raw_offset = unit.raw_end as usize;
+        if self.cursor.unit_index >= self.cursor.recorded_units_end
+            && self.cursor.unit_index < self.block.units.len()
+        {
             self.cursor.note_stretch(self.block, self.sessions);
         }
     }
 
     /// Enters a unit in the account of its source; whether its frames go onto the tape.
-    fn account(&mut self, unit: &BlockMessage, frames: &Range<usize>) -> Result<bool, Error> {
-        let state = &mut self.sources[self.block.source];
+    fn enter_account(&mut self, unit: &BlockMessage, frames: &Range<usize>) -> Result<bool, Error> {
+        let state = &mut self.source_states[self.block.source];
         let is_new = state.on_tape_through.is_none_or(|t| unit.offset > t);
         match unit.kind {
             BlockMessageKind::Events | BlockMessageKind::Numbered { .. } => {}
-            BlockMessageKind::Repeat { unsure } => self.block.count_repeat(self.cursor.unit, unsure),
+            BlockMessageKind::Repeat { unsure } => self.block.count_repeat(self.cursor.unit_index, unsure),
             BlockMessageKind::Quarantine | BlockMessageKind::QuarantinePart { .. } => {
                 self.keep_raw(unit, frames, is_new)?
             }
             BlockMessageKind::Duplicate => {
-                self.block.recount(self.cursor.unit, TurnVerdict::Duplicate);
+                self.block.recount_unit(self.cursor.unit_index, TurnVerdict::Duplicate);
                 return Ok(false);
             }
             BlockMessageKind::Switch => {
-                self.switch(unit, frames);
+                self.switch_mapping(unit, frames);
                 return Ok(false);
             }
             BlockMessageKind::Progress { end, .. } if state.has_mark(unit.offset, end) => {
-                *self.open_sources -= usize::from(end && !self.grows);
+                *self.open_sources -= usize::from(end && !self.feed_grows);
                 return Ok(false);
             }
             BlockMessageKind::Progress { tally, end } => {
-                self.progress(unit, frames, tally, end);
+                self.add_progress_mark(unit, frames, tally, end);
                 return Ok(true);
             }
         }
@@ -210,60 +225,60 @@ impl UnitEmitter<'_> {
 
     /// Switches to another mapping for the rest of the source after this unit. It starts fresh here, also after a
     /// restart.
-    fn switch(&mut self, unit: &BlockMessage, frames: &Range<usize>) {
-        let state = &mut self.sources[self.block.source];
+    fn switch_mapping(&mut self, unit: &BlockMessage, frames: &Range<usize>) {
+        let state = &mut self.source_states[self.block.source];
         if state.defined {
             let (source, running_max) = (state.id, self.running_max.0);
             let mark = ProgressMark { source, through: unit.offset, end: false, running_max, hash: None };
-            let start = self.block.added.len();
+            let frames_start = self.block.added.len();
             progress_frame(&mut self.block.added, &mark, state.tally, self.sessions);
-            self.run.insert(frames.start, start..self.block.added.len());
+            self.piece_builder.insert(frames.start, frames_start..self.block.added.len());
         }
         state.switch_format(self.format.map(|s| s.format_id.clone()).unwrap_or_default());
     }
 
     /// Puts the bytes of a message in quarantine into the raw log, where they are new, and their place into its event.
     fn keep_raw(&mut self, unit: &BlockMessage, frames: &Range<usize>, is_new: bool) -> Result<(), Error> {
-        let raw = &self.block.raw[self.cursor.raw..unit.raw_end as usize];
+        let raw = &self.block.raw[self.cursor.raw_offset..unit.raw_end as usize];
         let raw_at = if is_new { self.log.append(raw)? } else { 0 };
         let ts = if *self.running_max == NO_TS { 0 } else { self.running_max.0 };
         let frame = &mut self.block.arena[frames.clone()];
-        patch(frame, at::TS_EVENT, &ts.to_le_bytes());
-        patch(frame, RAW_AT, &raw_at.to_le_bytes());
+        patch_bytes(frame, at::TS_EVENT, &ts.to_le_bytes());
+        patch_bytes(frame, RAW_AT, &raw_at.to_le_bytes());
         Ok(())
     }
 
     /// Adds a mark of progress.
-    fn progress(&mut self, unit: &BlockMessage, frames: &Range<usize>, tally: u32, end: bool) {
-        let state = &mut self.sources[self.block.source];
+    fn add_progress_mark(&mut self, unit: &BlockMessage, frames: &Range<usize>, tally: u32, end: bool) {
+        let state = &mut self.source_states[self.block.source];
         if !state.defined {
-            let start = self.block.added.len();
+            let frames_start = self.block.added.len();
             state.define(self.next_source, unit.offset, &[], &mut self.block.added);
-            self.run.insert(frames.start, start..self.block.added.len());
+            self.piece_builder.insert(frames.start, frames_start..self.block.added.len());
         }
         let total = state.tally.plus(self.block.tallies[tally as usize]);
         let (source, running_max) = (state.id, self.running_max.0);
         let hash = self.block.hashes.get(tally as usize).copied();
         let mark = ProgressMark { source, through: unit.offset, end, running_max, hash };
-        let start = self.block.added.len();
+        let frames_start = self.block.added.len();
         progress_frame(&mut self.block.added, &mark, total, self.sessions);
-        self.run.insert(frames.start, start..self.block.added.len());
+        self.piece_builder.insert(frames.start, frames_start..self.block.added.len());
         (state.through, state.end) = (unit.offset, end);
-        *self.open_sources -= usize::from(end && !self.grows);
+        *self.open_sources -= usize::from(end && !self.feed_grows);
     }
 
     /// Returns the id of the definition with the first bytes of the source; adds the definition if the tape does not
     /// have it. Returns the source's id if a message in quarantine has these bytes itself.
-    fn headed(&mut self, unit: &BlockMessage, from: usize, source: u32) -> u32 {
+    fn definition_with_head(&mut self, unit: &BlockMessage, from: usize, source: u32) -> u32 {
         if !self.block.is_head_defined {
             return source;
         }
-        let state = &mut self.sources[self.block.source];
-        let start = self.block.added.len();
+        let state = &mut self.source_states[self.block.source];
+        let frame_start = self.block.added.len();
         let id =
             state.head_definition_id(unit.offset, &self.block.head, self.next_source, &mut self.block.added);
-        if self.block.added.len() > start {
-            self.run.insert(from, start..self.block.added.len());
+        if self.block.added.len() > frame_start {
+            self.piece_builder.insert(from, frame_start..self.block.added.len());
         }
         id
     }
@@ -271,26 +286,26 @@ impl UnitEmitter<'_> {
     /// Returns the id of the source's definition for this unit and writes it into the frames. Adds the definition if
     /// the tape does not have it.
     fn source_of(&mut self, unit: &BlockMessage, frames: &Range<usize>) -> u32 {
-        let state = &mut self.sources[self.block.source];
+        let state = &mut self.source_states[self.block.source];
         if !state.defined {
-            let raw = &self.block.raw[self.cursor.raw..unit.raw_end as usize];
-            let start = self.block.added.len();
-            let first = first_message(&self.block.bytes, self.block.base, unit, raw);
-            state.define(self.next_source, unit.offset, first, &mut self.block.added);
-            self.run.insert(frames.start, start..self.block.added.len());
+            let raw = &self.block.raw[self.cursor.raw_offset..unit.raw_end as usize];
+            let frame_start = self.block.added.len();
+            let message_bytes = first_message(&self.block.bytes, self.block.base, unit, raw);
+            state.define(self.next_source, unit.offset, message_bytes, &mut self.block.added);
+            self.piece_builder.insert(frames.start, frame_start..self.block.added.len());
         }
         let mut source = state.id;
         if unit.offset >> 32 != 0 && !unit.is_progress() {
             let (id, new) = state.extent((unit.offset >> 32) as u32, self.next_source);
             if new {
-                let start = self.block.added.len();
+                let frame_start = self.block.added.len();
                 state.extent_frame(id, unit.offset, &mut self.block.added);
-                self.run.insert(frames.start, start..self.block.added.len());
+                self.piece_builder.insert(frames.start, frame_start..self.block.added.len());
             }
             source = id;
         }
         if unit.kind == BlockMessageKind::Quarantine {
-            source = self.headed(unit, frames.start, source);
+            source = self.definition_with_head(unit, frames.start, source);
         }
         if source != self.block.decoded_as {
             patch_each(&mut self.block.arena[frames.clone()], at::SOURCE, &source.to_le_bytes());
@@ -299,18 +314,18 @@ impl UnitEmitter<'_> {
     }
 
     /// Flags the frames of a unit whose time leads, or that is late. Any other unit moves the time order.
-    fn flag(&mut self, unit: &BlockMessage, frames: &Range<usize>, time: TimeFlags) {
+    fn flag_frames(&mut self, unit: &BlockMessage, frames: &Range<usize>, time: TimeFlags) {
         if time.is_ahead {
-            mark(&mut self.block.arena[frames.clone()], flags::CLOCK_AHEAD);
+            set_flag(&mut self.block.arena[frames.clone()], flags::CLOCK_AHEAD);
             if *self.clock_ahead == 0
-                && let Some(link) = self.link
+                && let Some(link) = self.link_status
             {
                 link.note(lead_note(unit, *self.running_max));
             }
             *self.clock_ahead += 1;
-        } else if time.late {
-            mark(&mut self.block.arena[frames.clone()], flags::LATE);
-            *self.late += u64::from(!frames.is_empty());
+        } else if time.is_late {
+            set_flag(&mut self.block.arena[frames.clone()], flags::LATE);
+            *self.late_count += u64::from(!frames.is_empty());
         } else if !unit.is_progress() {
             *self.placed_max = (*self.placed_max).max(*self.running_max);
         }
@@ -324,17 +339,17 @@ impl UnitEmitter<'_> {
         for f in fixup_range {
             let fixup = self.block.fixups[f];
             if repeat {
-                self.run.flag(self.block, &mut flagged, fixup.frame as usize);
+                self.piece_builder.flag_range(self.block, &mut flagged, fixup.frame as usize);
             }
             let id = match self.cursor.resolved_id(&fixup) {
                 0 => self.define_name(&fixup),
                 id => id,
             };
             let width = if fixup.dict == NameKind::Venue { 2 } else { 4 };
-            patch(&mut self.block.arena, fixup.id_offset as usize, &id.to_le_bytes()[..width]);
+            patch_bytes(&mut self.block.arena, fixup.id_offset as usize, &id.to_le_bytes()[..width]);
         }
         if repeat {
-            self.run.flag(self.block, &mut flagged, frames.end);
+            self.piece_builder.flag_range(self.block, &mut flagged, frames.end);
         }
     }
 
@@ -345,18 +360,18 @@ impl UnitEmitter<'_> {
         let (id, new) = dictionary.intern(fixup.dict, name.as_bytes()).expect("it has a place");
         if new {
             defined.push((fixup.dict, id));
-            let start = self.block.added.len();
+            let frames_start = self.block.added.len();
             EventBuilder::define(&mut self.block.added, fixup.dict, id, name)
                 .expect("a name of a dictionary");
-            self.run.insert(fixup.frame as usize, start..self.block.added.len());
+            self.piece_builder.insert(fixup.frame as usize, frames_start..self.block.added.len());
         }
-        self.cursor.resolve(fixup, id);
+        self.cursor.resolve_fixup(fixup, id);
         id
     }
 
     /// Quarantines a message whose names have no place in `dict`.
     #[cold]
-    fn refuse(
+    fn refuse_unit(
         &mut self,
         unit: &BlockMessage,
         frames: Range<usize>,
@@ -364,16 +379,17 @@ impl UnitEmitter<'_> {
         late: bool,
         dict: NameKind,
     ) -> Result<(), Error> {
-        self.block.recount(self.cursor.unit, TurnVerdict::Quarantined);
+        self.block.recount_unit(self.cursor.unit_index, TurnVerdict::Quarantined);
         // Relaxed: a figure for progress bars.
         self.counters.quarantined.fetch_add(1, Ordering::Relaxed);
-        let source = self.headed(unit, frames.start, source);
-        let added = refuse(self.block, self.log, RefusedUnit { unit, ts: *self.running_max, source }, dict)?;
+        let source = self.definition_with_head(unit, frames.start, source);
+        let added =
+            refuse_names(self.block, self.log, RefusedUnit { unit, ts: *self.running_max, source }, dict)?;
         if late {
-            mark(&mut self.block.added[added.clone()], flags::LATE);
+            set_flag(&mut self.block.added[added.clone()], flags::LATE);
         }
-        self.run.insert(frames.start, added);
-        self.run.skip(frames);
+        self.piece_builder.insert(frames.start, added);
+        self.piece_builder.skip_frames(frames);
         *self.events += 1;
         Ok(())
     }
@@ -381,46 +397,47 @@ impl UnitEmitter<'_> {
     /// Returns whether a unit may be a part of a large message, or end one.
     #[inline]
     fn may_be_part(&self, unit: &BlockMessage) -> bool {
-        self.large.is_some() || matches!(unit.kind, BlockMessageKind::QuarantinePart { first: true, .. })
+        self.large_message.is_some()
+            || matches!(unit.kind, BlockMessageKind::QuarantinePart { first: true, .. })
     }
 
     /// Puts a unit to the large message that it continues, and places the message where it is whole now; whether the unit was
     /// such a part and is done with.
     #[cold]
-    fn part(&mut self, unit: &BlockMessage) -> Result<bool, Error> {
+    fn add_large_part(&mut self, unit: &BlockMessage) -> Result<bool, Error> {
         let frames = self.cursor.arena..unit.end as usize;
         let step = LargeUnit {
-            unit: self.cursor.unit,
+            unit_index: self.cursor.unit_index,
             frames: frames.clone(),
-            raw: self.cursor.raw..unit.raw_end as usize,
+            raw_range: self.cursor.raw_offset..unit.raw_end as usize,
             running_max: *self.running_max,
             next_source: self.next_source,
             log: self.log,
         };
-        let outcome = large_step(self.large, self.sources, self.block, step)?;
-        if let Some((added, event)) = outcome.placed {
+        let outcome = large_step(self.large_message, self.source_states, self.block, step)?;
+        if let Some((added, event)) = outcome.placed_frames {
             if *self.running_max < *self.placed_max {
-                mark(&mut self.block.added[event..added.end], flags::LATE);
-                *self.late += 1;
+                set_flag(&mut self.block.added[event..added.end], flags::LATE);
+                *self.late_count += 1;
             } else {
                 *self.placed_max = *self.running_max;
             }
-            self.run.insert(frames.start, added);
+            self.piece_builder.insert(frames.start, added);
             *self.events += 1;
         }
-        if outcome.is_part {
-            self.run.skip(frames);
+        if outcome.unit_is_handled {
+            self.piece_builder.skip_frames(frames);
             self.step_over(unit);
         }
-        Ok(outcome.is_part)
+        Ok(outcome.unit_is_handled)
     }
 }
 
 /// A unit that may be a part of a large message.
 struct LargeUnit<'a> {
-    unit: usize,
+    unit_index: usize,
     frames: Range<usize>,
-    raw: Range<usize>,
+    raw_range: Range<usize>,
     running_max: UnixNanos,
     next_source: &'a mut u32,
     log: &'a mut RawLog,
@@ -431,9 +448,9 @@ struct LargeUnit<'a> {
 struct LargeOutcome {
     /// Where the frames of a message that is complete now are in the block's added frames, and where its event begins
     /// in them.
-    placed: Option<(Range<usize>, usize)>,
+    placed_frames: Option<(Range<usize>, usize)>,
     /// The unit was a part, or a mark within one, and is done with.
-    is_part: bool,
+    unit_is_handled: bool,
 }
 
 /// Adds a unit to the large message that it continues. Places the message if the unit is its last part, or no part.
@@ -444,23 +461,23 @@ fn large_step(
     block: &mut Block,
     large_unit: LargeUnit<'_>,
 ) -> Result<LargeOutcome, Error> {
-    let unit = block.units[large_unit.unit];
+    let unit = block.units[large_unit.unit_index];
     let mut outcome = LargeOutcome::default();
     let is_complete = match large.as_mut() {
         Some(open) if open.continues(&unit, block.source) => {
-            open.add(&block.raw[large_unit.raw.clone()])?;
-            block.count_as_part(large_unit.unit);
-            outcome.is_part = true;
+            open.add(&block.raw[large_unit.raw_range.clone()])?;
+            block.count_as_part(large_unit.unit_index);
+            outcome.unit_is_handled = true;
             unit.kind == BlockMessageKind::QuarantinePart { first: false, last: true }
         }
         Some(open) if open.hides(&unit, block.source) => {
-            outcome.is_part = true;
+            outcome.unit_is_handled = true;
             false
         }
         open => open.is_some(),
     };
-    if let Some(open) = large.take_if(|_| is_complete) {
-        let (state, added) = (&mut sources[open.source], &mut block.added);
+    if let Some(open_message) = large.take_if(|_| is_complete) {
+        let (state, added) = (&mut sources[open_message.source], &mut block.added);
         let destination = LargeDestination {
             state,
             next_source: large_unit.next_source,
@@ -468,61 +485,62 @@ fn large_step(
             added,
             running_max: large_unit.running_max,
         };
-        outcome.placed = open.close(destination)?;
+        outcome.placed_frames = open_message.close(destination)?;
     }
-    if !outcome.is_part && matches!(unit.kind, BlockMessageKind::QuarantinePart { first: true, .. }) {
+    if !outcome.unit_is_handled && matches!(unit.kind, BlockMessageKind::QuarantinePart { first: true, .. }) {
         let is_new = sources[block.source].on_tape_through.is_none_or(|t| unit.offset > t);
         let spool = if is_new { Some(large_unit.log.spool()?) } else { None };
-        let (frame, raw) = (&block.arena[large_unit.frames.clone()], &block.raw[large_unit.raw.clone()]);
+        let (frame, raw) =
+            (&block.arena[large_unit.frames.clone()], &block.raw[large_unit.raw_range.clone()]);
         *large = Some(Box::new(LargeMessage::begin(block, &unit, frame, raw, spool)?));
-        outcome.is_part = true;
+        outcome.unit_is_handled = true;
     }
     Ok(outcome)
 }
 
 /// The part of a block's arena that is being sequenced, as pieces.
 struct FramePieceBuilder<'p> {
-    pieces: &'p mut Vec<FramePiece>,
+    frame_pieces: &'p mut Vec<FramePiece>,
     feed: usize,
     block: usize,
     /// Start of the frames that are not yet in a piece.
-    start: usize,
+    piece_start: usize,
 }
 
 impl FramePieceBuilder<'_> {
     /// Inserts frames that were added to the block before the frame at `before`.
     fn insert(&mut self, before: usize, added: Range<usize>) {
-        self.push(false, self.start..before);
+        self.push(false, self.piece_start..before);
         self.push(true, added);
-        self.start = before;
+        self.piece_start = before;
     }
 
     /// Has the frames from `from` up to `to` go onto the tape as repeats: copies with the flag in place of them.
-    fn flag(&mut self, block: &mut Block, from: &mut usize, to: usize) {
+    fn flag_range(&mut self, block: &mut Block, from: &mut usize, to: usize) {
         while *from < to {
-            let end = *from + FrameHeader::read(&block.arena[*from..]).len_bytes();
-            let start = block.added.len();
-            flag_frame(&block.arena[*from..end], &mut block.added);
-            self.insert(*from, start..block.added.len());
-            self.skip(*from..end);
-            *from = end;
+            let frame_end = *from + FrameHeader::read(&block.arena[*from..]).len_bytes();
+            let added_start = block.added.len();
+            flag_frame(&block.arena[*from..frame_end], &mut block.added);
+            self.insert(*from, added_start..block.added.len());
+            self.skip_frames(*from..frame_end);
+            *from = frame_end;
         }
     }
 
     /// Leaves these frames out.
-    fn skip(&mut self, frames: Range<usize>) {
-        self.push(false, self.start..frames.start);
-        self.start = frames.end;
+    fn skip_frames(&mut self, frames: Range<usize>) {
+        self.push(false, self.piece_start..frames.start);
+        self.piece_start = frames.end;
     }
 
-    fn end(mut self, frame_end: usize) {
-        self.push(false, self.start..frame_end);
+    fn end_piece(mut self, frame_end: usize) {
+        self.push(false, self.piece_start..frame_end);
     }
 
     fn push(&mut self, added: bool, range: Range<usize>) {
         if !range.is_empty() {
             let (feed, block) = (self.feed as u32, self.block as u32);
-            self.pieces.push(FramePiece {
+            self.frame_pieces.push(FramePiece {
                 feed,
                 block,
                 added,
@@ -543,7 +561,7 @@ struct RefusedUnit<'u> {
 }
 
 /// Quarantines a message whose names have no place in `dict`; returns where its event is in `added`.
-fn refuse(
+fn refuse_names(
     block: &mut Block,
     log: &mut RawLog,
     message: RefusedUnit<'_>,
@@ -565,9 +583,9 @@ fn refuse(
         head: if block.is_head_defined { &[] } else { &block.head },
         concern: &AffectedBooks::Feed,
     };
-    let start = block.added.len();
+    let frame_start = block.added.len();
     quarantine_frame(&mut block.added, &details);
-    Ok(start..block.added.len())
+    Ok(frame_start..block.added.len())
 }
 
 /// Returns the bytes of a message: its raw bytes if it was refused.
@@ -575,8 +593,8 @@ fn first_message<'b>(bytes: &'b [u8], base: u64, unit: &BlockMessage, raw: &'b [
     match unit.kind {
         BlockMessageKind::Quarantine | BlockMessageKind::QuarantinePart { .. } => raw,
         _ => {
-            let start = (unit.offset - base) as usize;
-            bytes.get(start..start + unit.length as usize).unwrap_or_default()
+            let message_offset = (unit.offset - base) as usize;
+            bytes.get(message_offset..message_offset + unit.length as usize).unwrap_or_default()
         }
     }
 }
@@ -593,7 +611,7 @@ fn lead_note(unit: &BlockMessage, running_max: UnixNanos) -> String {
 }
 
 /// Flags the frames of a unit.
-fn mark(mut run: &mut [u8], flag: u8) {
+fn set_flag(mut run: &mut [u8], flag: u8) {
     while !run.is_empty() {
         let header = FrameHeader::read(run);
         header.with_flags(header.flags() | flag).write(run);
@@ -603,13 +621,13 @@ fn mark(mut run: &mut [u8], flag: u8) {
 
 fn patch_each(mut run: &mut [u8], offset: usize, bytes: &[u8]) {
     while !run.is_empty() {
-        patch(run, offset, bytes);
+        patch_bytes(run, offset, bytes);
         let len = FrameHeader::read(run).len_bytes();
         run = &mut run[len..];
     }
 }
 
-fn patch(frame: &mut [u8], offset: usize, bytes: &[u8]) {
+fn patch_bytes(frame: &mut [u8], offset: usize, bytes: &[u8]) {
     frame[offset..offset + bytes.len()].copy_from_slice(bytes);
 }
 

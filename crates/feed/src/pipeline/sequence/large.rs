@@ -27,11 +27,11 @@ pub struct LargeMessage {
     /// Its start in the source.
     offset: u64,
     /// Start of its next part.
-    end: u64,
+    next_part_start: u64,
     reason: String,
     detail: String,
     /// Its first part, by which a source may be known.
-    first: Vec<u8>,
+    first_part: Vec<u8>,
     /// The bytes; `None` if the message is on the tape already.
     spool: Option<RawSpool>,
     hasher: blake3::Hasher,
@@ -64,10 +64,10 @@ impl LargeMessage {
         let mut this = Self {
             source: block.source,
             offset: unit.offset,
-            end: unit.offset,
+            next_part_start: unit.offset,
             reason: text(EventField::Reason),
             detail: text(EventField::Detail),
-            first: raw.to_vec(),
+            first_part: raw.to_vec(),
             spool,
             hasher: blake3::Hasher::new(),
         };
@@ -78,13 +78,13 @@ impl LargeMessage {
     /// Returns whether the unit is the next part of the large message.
     pub fn continues(&self, unit: &BlockMessage, source: usize) -> bool {
         matches!(unit.kind, BlockMessageKind::QuarantinePart { first: false, .. })
-            && (source, unit.offset) == (self.source, self.end)
+            && (source, unit.offset) == (self.source, self.next_part_start)
     }
 
     /// Returns whether the unit is a mark of progress within the large message.
     pub fn hides(&self, unit: &BlockMessage, source: usize) -> bool {
         matches!(unit.kind, BlockMessageKind::Progress { end: false, .. })
-            && (source, unit.offset) == (self.source, self.end)
+            && (source, unit.offset) == (self.source, self.next_part_start)
     }
 
     /// Adds a part.
@@ -92,7 +92,7 @@ impl LargeMessage {
     /// # Errors
     /// Fails if the disk refuses.
     pub fn add(&mut self, raw: &[u8]) -> Result<(), Error> {
-        self.end += raw.len() as u64;
+        self.next_part_start += raw.len() as u64;
         self.hasher.update(raw);
         self.spool.as_mut().map_or(Ok(()), |spool| spool.add(raw))
     }
@@ -105,9 +105,9 @@ impl LargeMessage {
     pub fn close(self, destination: LargeDestination<'_>) -> Result<Option<(Range<usize>, usize)>, Error> {
         let LargeDestination { state, next_source, log, added, running_max } = destination;
         let Some(spool) = self.spool else { return Ok(None) };
-        let start = added.len();
+        let frames_start = added.len();
         if !state.defined {
-            state.define(next_source, self.offset, &self.first, added);
+            state.define(next_source, self.offset, &self.first_part, added);
         }
         let mut source = state.id;
         if self.offset >> 32 != 0 {
@@ -117,7 +117,8 @@ impl LargeMessage {
             }
             source = id;
         }
-        let raw = RawDigest { length: self.end - self.offset, hash: Some(self.hasher.finalize()) };
+        let raw =
+            RawDigest { length: self.next_part_start - self.offset, hash: Some(self.hasher.finalize()) };
         let details = QuarantineDetails {
             ts: if running_max == NO_TS { UnixNanos(0) } else { running_max },
             source,
@@ -131,6 +132,6 @@ impl LargeMessage {
         };
         let event = added.len();
         quarantine_frame(added, &details);
-        Ok(Some((start..added.len(), event)))
+        Ok(Some((frames_start..added.len(), event)))
     }
 }

@@ -40,14 +40,14 @@ pub type KindCounts = [u64; 64];
 #[derive(Debug)]
 pub struct BlockSequencer {
     writer: Writer,
-    raw: RawLog,
+    raw_log: RawLog,
     dictionary: Dictionary,
     /// Every name in the order it was defined, for workers to catch up with.
-    defined: Vec<(NameKind, u32)>,
+    defined_names: Vec<(NameKind, u32)>,
     feeds: Vec<FeedState>,
     /// Next id of a source definition.
     next_source: u32,
-    pieces: Vec<FramePiece>,
+    frame_pieces: Vec<FramePiece>,
     /// Events of the current pieces.
     events: u64,
     /// Events by kind that were copied here; workers count the events that they copy.
@@ -63,7 +63,7 @@ pub struct BlockSequencer {
     /// The latest time that was placed when the run began.
     placed_before: UnixNanos,
     /// The bound on the lead of an event's time.
-    lead: ClockLeadLimits,
+    lead_limits: ClockLeadLimits,
     stats: Option<Arc<RunMonitor>>,
     /// For a run that continues while flushes fail: up when it is to end.
     stopping: Option<Arc<AtomicBool>>,
@@ -105,7 +105,7 @@ pub struct RunCounters {
 /// The state that a [`BlockSequencer`] begins with, from an open tape and its account.
 pub struct InitialSequencerState {
     pub writer: Writer,
-    pub raw: RawLog,
+    pub raw_log: RawLog,
     pub dictionary: Dictionary,
     /// Next id of a source definition.
     pub next_source: u32,
@@ -169,12 +169,12 @@ impl BlockSequencer {
     pub fn new(start: InitialSequencerState) -> Self {
         Self {
             writer: start.writer,
-            raw: start.raw,
+            raw_log: start.raw_log,
             dictionary: start.dictionary,
-            defined: Vec::new(),
+            defined_names: Vec::new(),
             feeds: start.feeds,
             next_source: start.next_source,
-            pieces: Vec::new(),
+            frame_pieces: Vec::new(),
             events: 0,
             by_kind: [0; 64],
             has_findings: false,
@@ -183,7 +183,7 @@ impl BlockSequencer {
             patience: start.patience,
             placed_max: start.placed_max,
             placed_before: start.placed_max,
-            lead: ClockLeadLimits::UNBOUNDED,
+            lead_limits: ClockLeadLimits::UNBOUNDED,
             stats: start.stats,
             stopping: None,
             flushes: FlushFailures::default(),
@@ -194,7 +194,7 @@ impl BlockSequencer {
 
     /// Bounds how far an event's time may lead.
     pub fn bound_lead(&mut self, lead: ClockLeadLimits) {
-        self.lead = lead;
+        self.lead_limits = lead;
     }
 
     /// Lets the run continue while flushes of the tape fail, until `stopping` is up and there is no room any more.
@@ -214,12 +214,12 @@ impl BlockSequencer {
 
     /// Brings a worker's snapshot up to date; `seen` is how much of the definitions it has.
     pub fn publish(&self, dictionary: &mut Dictionary, definition_count: &mut usize) {
-        for &(dict, id) in &self.defined[*definition_count..] {
+        for &(dict, id) in &self.defined_names[*definition_count..] {
             let name = self.dictionary.name(dict, id).expect("defined");
             let follows = dictionary.define(dict, id, name.as_bytes());
             debug_assert!(follows, "definitions are published in order");
         }
-        *definition_count = self.defined.len();
+        *definition_count = self.defined_names.len();
     }
 
     /// Returns the feed at this index.
@@ -234,9 +234,9 @@ impl BlockSequencer {
 
     /// Takes back a list of pieces.
     pub fn recycle(&mut self, buffer: PieceBuffer) {
-        if buffer.0.capacity() > self.pieces.capacity() {
-            self.pieces = buffer.0;
-            self.pieces.clear();
+        if buffer.0.capacity() > self.frame_pieces.capacity() {
+            self.frame_pieces = buffer.0;
+            self.frame_pieces.clear();
         }
     }
 
@@ -257,13 +257,13 @@ impl BlockSequencer {
                 if job.kind == BlockKind::FeedStop
                     && let Some(clock) = self.clock.as_mut().filter(|clock| clock.feed == job.block.feed)
                 {
-                    clock.stop();
+                    clock.stop_clock();
                 }
                 // Relaxed: a guess for the intake, as there.
                 feed.outstanding.fetch_sub(1, Ordering::Relaxed);
                 self.spares.push(job);
                 let plan = self.place_units()?;
-                self.tick();
+                self.write_tick();
                 return Ok(plan);
             }
         }
@@ -307,7 +307,7 @@ impl BlockSequencer {
             && is_last
             && let Some(stats) = &self.stats
         {
-            stats.note(&[format!(
+            stats.add_notes(&[format!(
                 "what was read of open files could not be noted ({e}); the next run compares them up to their last mark of progress"
             )]);
         }
@@ -345,13 +345,13 @@ impl BlockSequencer {
     /// and a later run reads them again.
     pub fn note_left(&self) -> bool {
         let waits = |f: &&FeedState| f.look_waits_unbounded();
-        let names: Vec<_> = self.feeds.iter().filter(waits).map(|f| f.name.as_str()).collect();
+        let waiting_feeds: Vec<_> = self.feeds.iter().filter(waits).map(|f| f.name.as_str()).collect();
         for (feed, stats) in self.feeds.iter().zip(self.stats.iter().flat_map(|stats| &stats.feeds)) {
             let messages: usize = feed.unplaced_units().count();
             if messages > 0 {
                 stats.link.note(format!(
                     "{messages} messages wait for {}; they are in its files or journal, and the next run places them",
-                    names.join(", ")
+                    waiting_feeds.join(", ")
                 ));
             }
         }
@@ -360,12 +360,12 @@ impl BlockSequencer {
 
     /// Merges as far as every open feed has something at hand, and claims the place for it.
     fn place_units(&mut self) -> Result<Option<TapePlacement>, Error> {
-        self.pieces.clear();
+        self.frame_pieces.clear();
         let waits = loop {
             let step = self
                 .clock
                 .as_mut()
-                .map(|clock| (clock.look(&mut self.feeds, self.patience.is_over), clock.feed));
+                .map(|clock| (clock.look_at_next(&mut self.feeds, self.patience.is_over), clock.feed));
             match step {
                 Some((ClockStep::Wait, _)) => break None,
                 Some((ClockStep::Place, i)) => {
@@ -374,24 +374,24 @@ impl BlockSequencer {
                 }
                 Some((ClockStep::Others, _)) | None => {}
             }
-            let mut next: Option<(UnixNanos, usize)> = None;
+            let mut next_feed: Option<(UnixNanos, usize)> = None;
             for i in 0..self.feeds.len() {
                 if self.feeds[i].is_clock {
                     continue;
                 }
                 if let Some(ts) = self.look_at_head(i)
                     && !self.is_after_tick(i)
-                    && next.is_none_or(|(t, _)| ts < t)
+                    && next_feed.is_none_or(|(t, _)| ts < t)
                 {
-                    next = Some((ts, i));
+                    next_feed = Some((ts, i));
                 }
             }
-            let Some((_, i)) = next else { break None };
+            let Some((_, i)) = next_feed else { break None };
             let came_ns = self.feeds[i].head_came_ns();
-            let until = || self.feeds.iter().filter_map(|feed| feed.waits_until(came_ns)).max();
+            let wait_end = || self.feeds.iter().filter_map(|feed| feed.waits_until(came_ns)).max();
             // A unit that waits without bound still waits at the end of the run.
-            if let Some(until) = until().filter(|until| !self.patience.is_over || *until == i64::MAX) {
-                break Some((came_ns, until));
+            if let Some(wait_end) = wait_end().filter(|until| !self.patience.is_over || *until == i64::MAX) {
+                break Some((came_ns, wait_end));
             }
             let merged = |j: usize| j != i && !self.is_after_tick(j);
             let limit = self.feeds.iter().enumerate().filter(|(j, _)| merged(*j)).filter_map(|(j, f)| {
@@ -407,13 +407,13 @@ impl BlockSequencer {
         }
         self.note_waiting(waits);
         self.report_figures();
-        let bytes: u64 = self.pieces.iter().map(|p| u64::from(p.end - p.start)).sum();
+        let bytes: u64 = self.frame_pieces.iter().map(|p| u64::from(p.end - p.start)).sum();
         let events = std::mem::take(&mut self.events);
         if bytes == 0 {
             self.drop_emptied();
             return Ok(None);
         }
-        let (feeds, pieces) = (&self.feeds, &self.pieces);
+        let (feeds, pieces) = (&self.feeds, &self.frame_pieces);
         let boundary = |limit: u64| boundary_before(feeds, pieces, limit);
         let mut claim = loop {
             match (self.writer.claim(bytes, boundary, events), &self.stopping) {
@@ -427,9 +427,9 @@ impl BlockSequencer {
         {
             let job = feed.queue.pop_front().expect("one block");
             feed.outstanding.fetch_sub(1, Ordering::Relaxed);
-            return Ok(Some(TapePlacement { job, pieces: std::mem::take(&mut self.pieces), claim }));
+            return Ok(Some(TapePlacement { job, pieces: std::mem::take(&mut self.frame_pieces), claim }));
         }
-        for p in &self.pieces {
+        for p in &self.frame_pieces {
             let frames = p.bytes_in(&self.feeds[p.feed as usize].queue[p.block as usize].block);
             claim.write_frames_each(frames, |header| count(header, &mut self.by_kind))?;
         }
@@ -441,13 +441,13 @@ impl BlockSequencer {
     /// Returns whether the next unit of feed `i` must not be merged now: it comes after the current tick, or is a
     /// tick.
     fn is_after_tick(&self, i: usize) -> bool {
-        self.clock.as_ref().is_some_and(|clock| i == clock.feed || clock.holds(i, &self.feeds[i]))
+        self.clock.as_ref().is_some_and(|clock| i == clock.feed || clock.holds_feed(i, &self.feeds[i]))
     }
 
     /// Looks at the next unit of feed `i`; returns the time by which it is merged.
     #[inline]
     fn look_at_head(&mut self, i: usize) -> Option<UnixNanos> {
-        let bounds = self.bounds();
+        let bounds = self.lead_context();
         let (before, rest) = self.feeds.split_at_mut(i);
         let (feed, after) = rest.split_first_mut().expect("a feed");
         let latest_other_ts = || {
@@ -457,9 +457,9 @@ impl BlockSequencer {
         feed.look_at_head(&bounds, || latest_other_ts().unwrap_or(NO_TS))
     }
 
-    fn bounds(&self) -> ClockLeadContext {
+    fn lead_context(&self) -> ClockLeadContext {
         ClockLeadContext {
-            lead: self.lead,
+            lead: self.lead_limits,
             placed_max: self.placed_max,
             placed_before: self.placed_before,
             merges: self.feeds.len() - usize::from(self.clock.is_some()) > 1,
@@ -496,7 +496,7 @@ impl BlockSequencer {
     /// Fails if the disk refuses.
     pub fn close(mut self) -> Result<(), Error> {
         self.write_sources(true);
-        let Self { writer, raw, feeds, stats, .. } = self;
+        let Self { writer, raw_log: raw, feeds, stats, .. } = self;
         if let Some(stats) = stats {
             feeds.iter().zip(&stats.feeds).for_each(|(feed, stats)| report_handler(feed, stats));
         }

@@ -53,14 +53,14 @@ const LOOK_ENTRIES: usize = 4096;
 /// The receive times of a stream's journal, as they are read.
 #[derive(Debug)]
 pub struct ReceiveTimeReader {
-    file: File,
-    path: PathBuf,
+    times_file: File,
+    times_path: PathBuf,
     /// Next byte of the file.
     offset: u64,
     /// Stretches that have not been given to a block wholly.
-    pending: Vec<(u64, UnixNanos)>,
-    upto: u64,
-    ended: bool,
+    pending_ranges: Vec<(u64, UnixNanos)>,
+    ranges_end: u64,
+    has_ended: bool,
 }
 
 impl ReceiveTimeReader {
@@ -72,12 +72,19 @@ impl ReceiveTimeReader {
         let path = raw.with_extension("times");
         let file =
             File::open(&path).map_err(|source| Error::Read { path: path.clone(), offset: 0, source })?;
-        let mut this = Self { file, path, offset: 0, pending: Vec::new(), upto: 0, ended: false };
+        let mut this = Self {
+            times_file: file,
+            times_path: path,
+            offset: 0,
+            pending_ranges: Vec::new(),
+            ranges_end: 0,
+            has_ended: false,
+        };
         // Entries are short beside what they speak of; those before the place are read and dropped.
         loop {
             let start_offset = this.offset;
             this.poll()?;
-            this.pending.retain(|(end, _)| *end > from);
+            this.pending_ranges.retain(|(end, _)| *end > from);
             if this.offset == start_offset {
                 return Ok(this);
             }
@@ -90,38 +97,38 @@ impl ReceiveTimeReader {
     /// Fails if the file cannot be read.
     pub fn poll(&mut self) -> Result<(u64, bool), Error> {
         let mut buf = [0; ENTRY * LOOK_ENTRIES];
-        let (path, offset) = (&self.path, self.offset);
+        let (path, offset) = (&self.times_path, self.offset);
         let fail = |source| Error::Read { path: path.clone(), offset, source };
-        let n = match self.ended {
+        let n = match self.has_ended {
             true => 0,
-            false => read_at(&self.file, &mut buf, self.offset).map_err(fail)?,
+            false => read_at(&self.times_file, &mut buf, self.offset).map_err(fail)?,
         };
         let (entries, _) = buf[..n].as_chunks::<ENTRY>();
         for entry in entries {
             let (end, ts) = parse_entry(entry);
             self.offset += ENTRY as u64;
             if ts == END {
-                self.ended = true;
+                self.has_ended = true;
                 break;
             }
-            if end < self.upto {
+            if end < self.ranges_end {
                 return Err(fail(std::io::Error::new(
                     ErrorKind::InvalidData,
                     "an entry before the one before it",
                 )));
             }
-            self.upto = end;
-            self.pending.push((end, ts));
+            self.ranges_end = end;
+            self.pending_ranges.push((end, ts));
         }
-        Ok((self.upto, self.ended))
+        Ok((self.ranges_end, self.has_ended))
     }
 
     /// Appends the receive times of a block that ends at `end` to `times`.
     pub fn set_block_times(&mut self, end: u64, times: &mut Vec<(u64, UnixNanos)>) {
-        let whole_count = self.pending.partition_point(|(e, _)| *e <= end);
-        let upto = (whole_count + 1).min(self.pending.len());
-        times.extend_from_slice(&self.pending[..upto]);
-        self.pending.drain(..whole_count);
+        let whole_count = self.pending_ranges.partition_point(|(e, _)| *e <= end);
+        let upto = (whole_count + 1).min(self.pending_ranges.len());
+        times.extend_from_slice(&self.pending_ranges[..upto]);
+        self.pending_ranges.drain(..whole_count);
     }
 }
 
@@ -141,23 +148,23 @@ pub enum StreamContinuity {
 /// The journal of a feed's streams, open for appending.
 #[derive(Debug)]
 pub struct StreamJournal {
-    dir: PathBuf,
-    open: Option<OpenStreamFile>,
-    next: u64,
-    places: StreamOffsets,
+    journal_dir: PathBuf,
+    open_file: Option<OpenStreamFile>,
+    next_file_number: u64,
+    stream_offsets: StreamOffsets,
     continuity: StreamContinuity,
 }
 
 #[derive(Debug)]
 struct OpenStreamFile {
-    raw: File,
-    times: File,
-    path: PathBuf,
+    raw_file: File,
+    times_file: File,
+    raw_path: PathBuf,
     /// Bytes in the journal.
-    len: u64,
+    raw_length: u64,
     times_len: u64,
     /// Bytes after `len` that were moved there and have no entry yet, and when they were received.
-    moved: Option<(u64, UnixNanos)>,
+    moved_bytes: Option<(u64, UnixNanos)>,
 }
 
 impl StreamJournal {
@@ -167,7 +174,7 @@ impl StreamJournal {
     /// # Errors
     /// Fails if the disk refuses, or the last file of a resumed stream was removed.
     pub fn open(dir: &Path, continuity: StreamContinuity, last_file: LastFile) -> Result<Self, Error> {
-        make(dir)?;
+        make_directory(dir)?;
         let last = last_number(dir, "raw")?;
         let places = StreamOffsets::open(dir)?;
         // The place of a file is noted before the file before it ends.
@@ -181,19 +188,28 @@ impl StreamJournal {
         if continuity == StreamContinuity::Resumed && last < ever {
             return refuse(&format!("{ever:08}.raw"));
         }
-        let next = next_number(dir, last.max(ever))?;
-        let mut this = Self { dir: dir.to_owned(), open: None, next, places, continuity };
+        let next_number = next_number(dir, last.max(ever))?;
+        let mut this = Self {
+            journal_dir: dir.to_owned(),
+            open_file: None,
+            next_file_number: next_number,
+            stream_offsets: places,
+            continuity,
+        };
         let mut current_number = this.number();
         if last > 0 {
-            this.open = OpenStreamFile::recover_file(&this.path(last))?;
-            if continuity == StreamContinuity::Resumed && this.open.is_some() && !this.places.knows(last) {
+            this.open_file = OpenStreamFile::recover_file(&this.path_of_file(last))?;
+            if continuity == StreamContinuity::Resumed
+                && this.open_file.is_some()
+                && !this.stream_offsets.knows(last)
+            {
                 return refuse(StreamOffsets::NAME);
             }
             // A pipe does not send again the bytes that a power loss removed; new bytes must not take their place.
             // The next run must know it even if nothing comes in this one.
             let is_cut = continuity == StreamContinuity::Pipe && this.file_len() < last_file.read_of(last);
             if is_cut {
-                current_number = this.next;
+                current_number = this.next_file_number;
             }
             if continuity == StreamContinuity::Connection || last < ever || is_cut {
                 this.end()?;
@@ -208,32 +224,34 @@ impl StreamJournal {
     /// # Errors
     /// Fails if the disk refuses.
     pub fn begin(&mut self) -> Result<u64, Error> {
-        let stream = match &mut self.open {
+        let stream = match &mut self.open_file {
             Some(stream) => stream,
             None => {
                 // A stream that begins after others has a place, too.
-                if self.continuity == StreamContinuity::Resumed && !self.places.knows(self.next) {
-                    self.places.note(self.next, 0)?;
+                if self.continuity == StreamContinuity::Resumed
+                    && !self.stream_offsets.knows(self.next_file_number)
+                {
+                    self.stream_offsets.note(self.next_file_number, 0)?;
                 }
-                let stream = OpenStreamFile::new(self.path(self.next))?;
+                let stream = OpenStreamFile::new(self.path_of_file(self.next_file_number))?;
                 // A file that could not be made is tried again under the same number.
-                self.next += 1;
-                let stream = self.open.insert(stream);
-                note_number(&self.dir, self.next - 1)?;
+                self.next_file_number += 1;
+                let stream = self.open_file.insert(stream);
+                note_number(&self.journal_dir, self.next_file_number - 1)?;
                 stream
             }
         };
-        Ok(self.places.base(self.next - 1) + stream.len)
+        Ok(self.stream_offsets.base(self.next_file_number - 1) + stream.raw_length)
     }
 
     /// Returns the number of the current file.
     pub fn number(&self) -> u64 {
-        self.next - 1
+        self.next_file_number - 1
     }
 
     /// Returns the length of the current file in bytes.
     pub fn file_len(&self) -> u64 {
-        self.open.as_ref().map_or(0, |stream| stream.len)
+        self.open_file.as_ref().map_or(0, |stream| stream.raw_length)
     }
 
     /// Ends the current file and lets the stream continue in the next one.
@@ -241,9 +259,9 @@ impl StreamJournal {
     /// # Errors
     /// Fails if the disk refuses; the same may be tried again.
     pub fn rotate(&mut self) -> Result<(), Error> {
-        if self.open.is_some() {
-            let begins = self.places.base(self.number()) + self.file_len();
-            self.places.note(self.next, begins)?;
+        if self.open_file.is_some() {
+            let begins = self.stream_offsets.base(self.number()) + self.file_len();
+            self.stream_offsets.note(self.next_file_number, begins)?;
             self.end()?;
         }
         self.begin().map(drop)
@@ -257,9 +275,9 @@ impl StreamJournal {
     /// # Panics
     /// Panics if no stream was begun.
     pub fn append(&mut self, bytes: &[u8], ts: UnixNanos) -> Result<(), Error> {
-        let stream = self.open.as_mut().expect("a stream was begun");
+        let stream = self.open_file.as_mut().expect("a stream was begun");
         stream.commit_moved()?;
-        stream.raw.write_all_at(bytes, stream.len).map_err(|e| stream.fail(e))?;
+        stream.raw_file.write_all_at(bytes, stream.raw_length).map_err(|e| stream.file_error(e))?;
         stream.commit(bytes.len() as u64, ts)
     }
 
@@ -277,16 +295,16 @@ impl StreamJournal {
         pipe: &impl std::os::fd::AsFd,
         clock: impl Fn() -> UnixNanos,
     ) -> Result<usize, Error> {
-        let stream = self.open.as_mut().expect("a stream was begun");
+        let stream = self.open_file.as_mut().expect("a stream was begun");
         if let Some(n) = stream.commit_moved()? {
             return Ok(n);
         }
-        let mut offset = stream.len;
+        let mut offset = stream.raw_length;
         let flags = rustix::pipe::SpliceFlags::NONBLOCK;
-        let n = rustix::pipe::splice(pipe, None, &stream.raw, Some(&mut offset), SPLICE_BYTES, flags)
-            .map_err(|e| stream.fail(e.into()))?;
+        let n = rustix::pipe::splice(pipe, None, &stream.raw_file, Some(&mut offset), SPLICE_BYTES, flags)
+            .map_err(|e| stream.file_error(e.into()))?;
         if n > 0 {
-            stream.moved = Some((n as u64, clock()));
+            stream.moved_bytes = Some((n as u64, clock()));
             stream.commit_moved()?;
         }
         Ok(n)
@@ -297,11 +315,11 @@ impl StreamJournal {
     /// # Errors
     /// Fails if the disk refuses.
     pub fn end(&mut self) -> Result<(), Error> {
-        if let Some(stream) = &mut self.open {
+        if let Some(stream) = &mut self.open_file {
             stream.commit_moved()?;
             stream.commit(0, END)?;
         }
-        self.open = None;
+        self.open_file = None;
         Ok(())
     }
 
@@ -311,11 +329,11 @@ impl StreamJournal {
     /// Fails if the disk refuses.
     pub fn close(&mut self) -> Result<(), Error> {
         self.end()?;
-        close(&self.dir)
+        close(&self.journal_dir)
     }
 
-    fn path(&self, number: u64) -> PathBuf {
-        self.dir.join(format!("{number:08}.raw"))
+    fn path_of_file(&self, number: u64) -> PathBuf {
+        self.journal_dir.join(format!("{number:08}.raw"))
     }
 }
 
@@ -324,7 +342,14 @@ impl OpenStreamFile {
         // The times first, so that readers that see the stream find them.
         let times = create(&path.with_extension("times"))?;
         let raw = create(&path)?;
-        Ok(Self { raw, times, path, len: 0, times_len: 0, moved: None })
+        Ok(Self {
+            raw_file: raw,
+            times_file: times,
+            raw_path: path,
+            raw_length: 0,
+            times_len: 0,
+            moved_bytes: None,
+        })
     }
 
     /// Opens the current stream; `None` if it has ended.
@@ -340,12 +365,19 @@ impl OpenStreamFile {
         let len = raw.metadata().map_err(fail)?.len();
         let times_len = times.metadata().map_err(fail)?.len() / ENTRY as u64 * ENTRY as u64;
         times.set_len(times_len).map_err(fail)?;
-        let mut this = Self { raw, times, path: path.to_owned(), len, times_len, moved: None };
-        let mut last = [0; ENTRY];
+        let mut this = Self {
+            raw_file: raw,
+            times_file: times,
+            raw_path: path.to_owned(),
+            raw_length: len,
+            times_len,
+            moved_bytes: None,
+        };
+        let mut last_entry = [0; ENTRY];
         let (mut end, mut ts) = (0, NO_TIME);
         if times_len > 0 {
-            this.times.read_exact_at(&mut last, times_len - ENTRY as u64).map_err(fail)?;
-            (end, ts) = parse_entry(&last);
+            this.times_file.read_exact_at(&mut last_entry, times_len - ENTRY as u64).map_err(fail)?;
+            (end, ts) = parse_entry(&last_entry);
         }
         if ts == END {
             return Ok(None);
@@ -355,33 +387,33 @@ impl OpenStreamFile {
             return Err(fail(std::io::Error::new(ErrorKind::InvalidData, reason)));
         }
         if len > end {
-            this.len = end;
+            this.raw_length = end;
             this.commit(len - end, NO_TIME)?;
         }
         Ok(Some(this))
     }
 
     fn commit(&mut self, bytes: u64, ts: UnixNanos) -> Result<(), Error> {
-        let end = self.len + bytes;
+        let journal_end = self.raw_length + bytes;
         let mut entry = [0; ENTRY];
-        entry[..8].copy_from_slice(&end.to_le_bytes());
+        entry[..8].copy_from_slice(&journal_end.to_le_bytes());
         entry[8..].copy_from_slice(&ts.0.to_le_bytes());
-        self.times.write_all_at(&entry, self.times_len).map_err(|e| self.fail(e))?;
+        self.times_file.write_all_at(&entry, self.times_len).map_err(|e| self.file_error(e))?;
         self.times_len += ENTRY as u64;
-        self.len = end;
+        self.raw_length = journal_end;
         Ok(())
     }
 
     /// Writes the entry of the moved bytes; returns their number.
     fn commit_moved(&mut self) -> Result<Option<usize>, Error> {
-        let Some((bytes, ts)) = self.moved else { return Ok(None) };
+        let Some((bytes, ts)) = self.moved_bytes else { return Ok(None) };
         self.commit(bytes, ts)?;
-        self.moved = None;
+        self.moved_bytes = None;
         Ok(Some(bytes as usize))
     }
 
-    fn fail(&self, source: std::io::Error) -> Error {
-        Error::Read { path: self.path.clone(), offset: self.len, source }
+    fn file_error(&self, source: std::io::Error) -> Error {
+        Error::Read { path: self.raw_path.clone(), offset: self.raw_length, source }
     }
 }
 
@@ -405,7 +437,7 @@ pub fn close(dir: &Path) -> Result<(), Error> {
 /// # Errors
 /// Fails if another process holds the journal, or if the disk refuses.
 pub fn lock(dir: &Path) -> Result<File, Error> {
-    make(dir)?;
+    make_directory(dir)?;
     let path = dir.join(LOCK);
     let file = create(&path)?;
     match file.try_lock() {
@@ -420,7 +452,7 @@ pub fn lock(dir: &Path) -> Result<File, Error> {
     }
 }
 
-fn make(dir: &Path) -> Result<(), Error> {
+fn make_directory(dir: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(dir).map_err(|source| Error::Read { path: dir.to_owned(), offset: 0, source })
 }
 
@@ -444,25 +476,25 @@ fn next_number(dir: &Path, last: u64) -> Result<u64, Error> {
 
 fn last_number(dir: &Path, extension: &str) -> Result<u64, Error> {
     let fail = |source| Error::Read { path: dir.to_owned(), offset: 0, source };
-    let mut last = 0;
+    let mut last_end = 0;
     for entry in std::fs::read_dir(dir).map_err(fail)? {
         let path = entry.map_err(fail)?.path();
         if path.extension().is_some_and(|e| e == extension) {
             let number = path.file_stem().and_then(|s| s.to_str()).and_then(|s| s.parse().ok());
-            last = last.max(number.unwrap_or(0));
+            last_end = last_end.max(number.unwrap_or(0));
         }
     }
-    Ok(last)
+    Ok(last_end)
 }
 
-fn split(entry: &[u8; ENTRY]) -> (u64, i64) {
+fn split_entry(entry: &[u8; ENTRY]) -> (u64, i64) {
     let (end, ts) = entry.split_at(8);
     (u64::from_le_bytes(end.try_into().expect("eight")), i64::from_le_bytes(ts.try_into().expect("eight")))
 }
 
 /// Parses an entry: the end of a range, and its receive time.
 fn parse_entry(entry: &[u8; ENTRY]) -> (u64, UnixNanos) {
-    let (end, ts) = split(entry);
+    let (end, ts) = split_entry(entry);
     (end, UnixNanos(ts))
 }
 

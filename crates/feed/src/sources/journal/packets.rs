@@ -1,6 +1,8 @@
 //! The journal of datagrams: a capture that grows.
 
-use super::{ENTRY, LastFile, create, last_number, make, next_number, note_number, read_at, split};
+use super::{
+    ENTRY, LastFile, create, last_number, make_directory, next_number, note_number, read_at, split_entry,
+};
 use crate::error::Error;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,9 +14,9 @@ use unitape_model::UnixNanos;
 /// The journal of a feed's datagrams, open for appending.
 #[derive(Debug)]
 pub struct PacketJournal {
-    dir: PathBuf,
-    file: Option<(File, PathBuf, u64)>,
-    next: u64,
+    journal_dir: PathBuf,
+    open_file: Option<(File, PathBuf, u64)>,
+    next_file_number: u64,
     /// A file grows to about this, bytes; then the next one begins.
     file_bytes: u64,
     /// So long after midnight a day begins, and with it a file, ns.
@@ -23,7 +25,7 @@ pub struct PacketJournal {
     day: Option<i64>,
     batch: Vec<u8>,
     /// Bytes written since [`PacketJournal::flush`] last reported.
-    written: u64,
+    unreported_bytes: u64,
     /// The place in the current file at the last note.
     noted_offset: u64,
     /// Bytes of a record that a kill had cut short, which were cut off.
@@ -43,24 +45,24 @@ impl PacketJournal {
         day_begins: Option<Duration>,
         last_file: LastFile,
     ) -> Result<Self, Error> {
-        make(dir)?;
+        make_directory(dir)?;
         let last = last_number(dir, "pcap")?;
         let mut this = Self {
-            dir: dir.to_owned(),
-            file: None,
-            next: next_number(dir, last.max(last_file.number))?,
+            journal_dir: dir.to_owned(),
+            open_file: None,
+            next_file_number: next_number(dir, last.max(last_file.number))?,
             file_bytes,
             day_begins_ns: day_begins.map(|d| i64::try_from(d.as_nanos()).unwrap_or(0)),
             day: None,
             batch: Vec::new(),
-            written: 0,
+            unreported_bytes: 0,
             noted_offset: 0,
             cut_bytes: 0,
         };
-        let mut current_number = this.next - 1;
+        let mut current_number = this.next_file_number - 1;
         // A file that another one followed has ended.
         if last > 0 && last >= last_file.number {
-            let path = this.path(last);
+            let path = this.path_of_file(last);
             let fail = |source| Error::Read { path: path.clone(), offset: 0, source };
             let file = File::options().read(true).write(true).open(&path).map_err(fail)?;
             // A damaged file is left to its reader, which reports it; the next file begins.
@@ -70,10 +72,10 @@ impl PacketJournal {
                 if whole_bytes < last_file.read_of(last) {
                     // A power loss took the rest; what comes must not be in its place. The next run must know it even
                     // where nothing comes in this one.
-                    current_number = this.next;
+                    current_number = this.next_file_number;
                 } else {
                     (this.noted_offset, this.day) = (whole_bytes, ts.and_then(|ts| this.day_of(ts)));
-                    this.file = Some((file, path, whole_bytes));
+                    this.open_file = Some((file, path, whole_bytes));
                     if whole_bytes == 0 {
                         write::file_header(&mut this.batch);
                         this.flush()?;
@@ -97,7 +99,7 @@ impl PacketJournal {
             // A clock that steps back makes no day.
             if self.day.is_some_and(|before| day > before) {
                 self.write_batch()?;
-                self.file = None;
+                self.open_file = None;
             }
             self.day = self.day.max(Some(day));
         }
@@ -110,15 +112,15 @@ impl PacketJournal {
     /// Fails if the disk refuses.
     pub fn flush(&mut self) -> Result<u64, Error> {
         self.write_batch()?;
-        Ok(std::mem::take(&mut self.written))
+        Ok(std::mem::take(&mut self.unreported_bytes))
     }
 
     fn write_batch(&mut self) -> Result<(), Error> {
         if self.batch.is_empty() {
             return Ok(());
         }
-        if self.file.as_ref().is_none_or(|(_, _, len)| *len >= self.file_bytes) {
-            let path = self.path(self.next);
+        if self.open_file.as_ref().is_none_or(|(_, _, len)| *len >= self.file_bytes) {
+            let path = self.path_of_file(self.next_file_number);
             let file = create(&path)?;
             let mut head = Vec::new();
             write::file_header(&mut head);
@@ -129,31 +131,31 @@ impl PacketJournal {
             })?;
             let made = head.len() as u64;
             // A file that could not be made is tried again under the same number.
-            self.next += 1;
-            self.written += made;
+            self.next_file_number += 1;
+            self.unreported_bytes += made;
             self.noted_offset = made;
-            self.file = Some((file, path, made));
-            note_number(&self.dir, self.next - 1)?;
+            self.open_file = Some((file, path, made));
+            note_number(&self.journal_dir, self.next_file_number - 1)?;
         }
-        let (file, path, len) = self.file.as_mut().expect("made above");
+        let (file, path, len) = self.open_file.as_mut().expect("made above");
         file.write_all_at(&self.batch, *len).map_err(|source| Error::Read {
             path: path.clone(),
             offset: *len,
             source,
         })?;
-        let before = *len;
+        let record_offset = *len;
         *len += self.batch.len() as u64;
-        self.written += self.batch.len() as u64;
+        self.unreported_bytes += self.batch.len() as u64;
         self.batch.clear();
-        if before - self.noted_offset >= NOTE_BYTES {
-            self.noted_offset = before;
-            self.note(before)?;
+        if record_offset - self.noted_offset >= NOTE_BYTES {
+            self.noted_offset = record_offset;
+            self.note_record(record_offset)?;
         }
         Ok(())
     }
 
-    fn path(&self, number: u64) -> PathBuf {
-        self.dir.join(format!("{number:08}.pcap"))
+    fn path_of_file(&self, number: u64) -> PathBuf {
+        self.journal_dir.join(format!("{number:08}.pcap"))
     }
 
     fn day_of(&self, ts: UnixNanos) -> Option<i64> {
@@ -161,19 +163,19 @@ impl PacketJournal {
     }
 
     /// Notes that a record begins here, so that who opens the journal need not go through all of a long file.
-    fn note(&self, offset: u64) -> Result<(), Error> {
-        let path = self.dir.join(NOTED);
-        let entry = [(self.next - 1).to_le_bytes(), offset.to_le_bytes()].concat();
+    fn note_record(&self, offset: u64) -> Result<(), Error> {
+        let path = self.journal_dir.join(NOTED);
+        let entry = [(self.next_file_number - 1).to_le_bytes(), offset.to_le_bytes()].concat();
         let write_outcome = create(&path).map(|file| file.write_all_at(&entry, 0));
         write_outcome?.map_err(|source| Error::Read { path, offset: 0, source })
     }
 
     /// Returns the noted start of a record in this file; 0 without a note.
     fn noted_at(&self, number: u64) -> u64 {
-        let entry = std::fs::read(self.dir.join(NOTED)).ok();
+        let entry = std::fs::read(self.journal_dir.join(NOTED)).ok();
         let entry = entry.as_deref().and_then(|e| e.first_chunk::<ENTRY>());
         entry
-            .map(split)
+            .map(split_entry)
             .filter(|(file_number, _)| *file_number == number)
             .map_or(0, |(_, offset)| offset.max(0) as u64)
     }
@@ -201,10 +203,10 @@ fn whole_records(file: &File, noted_offset: u64) -> std::io::Result<Option<(u64,
                 buf.drain(..offset);
                 base += offset as u64;
                 offset = 0;
-                let start = buf.len();
-                buf.resize(start + (1 << 20), 0);
-                let n = read_at(file, &mut buf[start..], base + start as u64)?;
-                buf.truncate(start + n);
+                let record_start = buf.len();
+                buf.resize(record_start + (1 << 20), 0);
+                let n = read_at(file, &mut buf[record_start..], base + record_start as u64)?;
+                buf.truncate(record_start + n);
                 if n == 0 {
                     return Ok(Some((base, ts)));
                 }
@@ -262,7 +264,7 @@ mod tests {
             let mut journal = PacketJournal::open(dir.path(), u64::MAX, None, LastFile::default()).unwrap();
             (0..10).for_each(|n| append(&mut journal, n, TS + n));
             assert_eq!(journal.flush().unwrap(), 24 + 10 * (16 + 28 + 8));
-            let path = journal.path(1);
+            let path = journal.path_of_file(1);
             drop(journal);
             // A kill, in the middle of the last record.
             File::options().write(true).open(&path).unwrap().set_len(24 + 10 * 52 - 3).unwrap();
@@ -290,8 +292,11 @@ mod tests {
         journal.flush().unwrap();
         let offset = journal.noted_at(1);
         assert!(offset >= NOTE_BYTES && (offset - 24).is_multiple_of(60_000 + 28 + 16), "{offset}");
-        let len = std::fs::metadata(journal.path(1)).unwrap().len();
-        assert_eq!(whole_records(&File::open(journal.path(1)).unwrap(), offset).unwrap().unwrap().0, len);
+        let len = std::fs::metadata(journal.path_of_file(1)).unwrap().len();
+        assert_eq!(
+            whole_records(&File::open(journal.path_of_file(1)).unwrap(), offset).unwrap().unwrap().0,
+            len
+        );
     }
 
     /// Guards against one file for the whole week: it could never be removed, and each restart read it from its
@@ -312,14 +317,14 @@ mod tests {
         append(&mut journal, 5, TS + 39 * hour + 1);
         append(&mut journal, 6, TS + 63 * hour + 1);
         journal.flush().unwrap();
-        let numbers = |file| read(&journal.path(file)).iter().map(|(n, _)| *n).collect::<Vec<_>>();
+        let numbers = |file| read(&journal.path_of_file(file)).iter().map(|(n, _)| *n).collect::<Vec<_>>();
         assert_eq!([1, 2, 3].map(numbers), [vec![0, 1], vec![2, 3, 4, 5], vec![6]]);
         let mut small = PacketJournal::open(dir.path(), 60, None, LastFile::default()).unwrap();
         append(&mut small, 7, TS);
         small.flush().unwrap();
         append(&mut small, 8, TS);
         small.flush().unwrap();
-        assert_eq!((read(&small.path(3)).len(), read(&small.path(4))), (1, vec![(7, TS)]));
-        assert_eq!(read(&small.path(5)), vec![(8, TS)]);
+        assert_eq!((read(&small.path_of_file(3)).len(), read(&small.path_of_file(4))), (1, vec![(7, TS)]));
+        assert_eq!(read(&small.path_of_file(5)), vec![(8, TS)]);
     }
 }

@@ -53,7 +53,7 @@ pub struct QuietTimer {
     /// The last event or the last look, on a clock that never steps back.
     since_ns: i64,
     /// The time of the last credible tick.
-    last: UnixNanos,
+    last_tick: UnixNanos,
     /// The latest time of a tick that was not credible.
     last_ahead: UnixNanos,
     /// The last credible reading of the host's clock.
@@ -61,7 +61,7 @@ pub struct QuietTimer {
     /// The run has said that the host's clock is behind the last tick.
     is_behind: bool,
     /// A sentence on the host's clock for the run to report.
-    note: Option<String>,
+    host_clock_note: Option<String>,
 }
 
 /// The host's clock, and a clock that cannot be set, read at one moment.
@@ -98,11 +98,11 @@ impl QuietTimer {
         Self {
             interval_ns,
             since_ns: 0,
-            last: UnixNanos::MIN,
+            last_tick: UnixNanos::MIN,
             last_ahead: UnixNanos::MIN,
             believed: None,
             is_behind: false,
-            note: None,
+            host_clock_note: None,
         }
     }
 
@@ -120,13 +120,13 @@ impl QuietTimer {
     pub fn note_tick(&mut self, ts: UnixNanos, is_ahead: bool) {
         match is_ahead {
             true => self.last_ahead = self.last_ahead.max(ts),
-            false => self.last = ts,
+            false => self.last_tick = ts,
         }
     }
 
     /// Takes the sentence on the host's clock that the run is to report.
     pub fn take_note(&mut self) -> Option<String> {
-        self.note.take()
+        self.host_clock_note.take()
     }
 
     /// Returns the tick that is due, with wall time rounded down. Returns `None` before it is due, and while wall time has not
@@ -141,16 +141,16 @@ impl QuietTimer {
         self.since_ns = now_ns;
         let wall = host.wall;
         let ts = UnixNanos(wall.0.saturating_sub(wall.0.rem_euclid(self.interval_ns)));
-        if self.leads(host, reference) {
-            return (ts > self.last.max(self.last_ahead)).then_some(DueTick { ts, is_ahead: true });
+        if self.host_leads(host, reference) {
+            return (ts > self.last_tick.max(self.last_ahead)).then_some(DueTick { ts, is_ahead: true });
         }
         let tick = Some(DueTick { ts, is_ahead: false });
-        if ts > self.last {
+        if ts > self.last_tick {
             self.is_behind = false;
             return tick;
         }
-        let is_set_back = self.last > reference.lead.after_receipt(wall);
-        let behind_ns = self.last.0.saturating_sub(wall.0).max(0) as u64;
+        let is_set_back = self.last_tick > reference.lead.after_receipt(wall);
+        let behind_ns = self.last_tick.0.saturating_sub(wall.0).max(0) as u64;
         if behind_ns > BEHIND_NS && !std::mem::replace(&mut self.is_behind, !is_set_back) {
             let continues = match is_set_back {
                 true => {
@@ -158,7 +158,7 @@ impl QuietTimer {
                 }
                 false => "no tick comes until it is there",
             };
-            self.note = Some(format!(
+            self.host_clock_note = Some(format!(
                 "the host's clock says {} (ns since 1970), which is {:.0?} before the last tick: {continues}",
                 wall.0,
                 Duration::from_nanos(behind_ns)
@@ -169,16 +169,16 @@ impl QuietTimer {
 
     /// Returns whether the host's clock leads by more than it may. Either it jumped and no event has a time near it, or it
     /// leads the events by more than a time without a receipt may.
-    fn leads(&mut self, host: HostReading, reference: &TickReference) -> bool {
+    fn host_leads(&mut self, host: HostReading, reference: &TickReference) -> bool {
         let TickReference { placed_max, lead } = reference;
-        let placed = known_time(*placed_max);
+        let placed_time = known_time(*placed_max);
         let steady = |before: HostReading| {
             UnixNanos(before.wall.0.saturating_add(host.boot_ns.saturating_sub(before.boot_ns)))
         };
         let expected = self.believed.filter(|before| known_time(before.wall).is_some()).map(steady);
         let has_jumped = expected.is_some_and(|expected| host.wall > lead.after_receipt(expected))
-            && placed.is_none_or(|placed| host.wall > lead.after_receipt(placed));
-        let leads = has_jumped || placed.is_some_and(|placed| host.wall > lead.after_feeds(placed));
+            && placed_time.is_none_or(|placed| host.wall > lead.after_receipt(placed));
+        let leads = has_jumped || placed_time.is_some_and(|placed| host.wall > lead.after_feeds(placed));
         if !leads {
             self.believed = Some(host);
         }
@@ -195,9 +195,9 @@ pub struct TickRequest {
     /// Index of its feed.
     pub feed: usize,
     source: ClockSource,
-    dir: PathBuf,
+    journal_dir: PathBuf,
     tape_number: u64,
-    lock: File,
+    lock_file: File,
 }
 
 impl TickRequest {
@@ -215,14 +215,14 @@ impl TickRequest {
             return Ok(None);
         }
         let lock = journal::lock(dir)?;
-        Ok(Some(Self { feed, source, dir: dir.to_owned(), tape_number, lock }))
+        Ok(Some(Self { feed, source, journal_dir: dir.to_owned(), tape_number, lock_file: lock }))
     }
 
     /// Notes the journal as it is before anything is written.
     pub fn note_start(&self, stats: &RunMonitor) {
         // Once is enough: a feed has one receiver.
-        _ = stats.feeds[self.feed].journal_start.set(InitialJournalState::read(&self.dir));
-        stats.feeds[self.feed].received_bytes.store(journaled_bytes(&self.dir), Ordering::Relaxed);
+        _ = stats.feeds[self.feed].journal_start.set(InitialJournalState::read(&self.journal_dir));
+        stats.feeds[self.feed].received_bytes.store(journaled_bytes(&self.journal_dir), Ordering::Relaxed);
     }
 
     /// Opens the journal, when the tape's account has been read.
@@ -230,20 +230,22 @@ impl TickRequest {
     /// # Errors
     /// Fails if the disk refuses.
     pub fn open(self, stats: &Arc<RunMonitor>) -> Result<ClockWriter, Error> {
-        let file_note = noted_number(&self.dir);
+        let file_note = noted_number(&self.journal_dir);
         let number = file_note.map_or(0, |note| note.number).max(self.tape_number);
-        let read = stats.feeds[self.feed].journal_read.get().copied().unwrap_or_default();
+        let journal_read = stats.feeds[self.feed].journal_read.get().copied().unwrap_or_default();
         let last_file = match file_note {
             Some(note) if note.is_of_this_boot => LastFile { number, read_bytes: 0 },
-            _ => LastFile { number: number.max(read.number), read_bytes: read.read_of(number) },
+            _ => {
+                LastFile { number: number.max(journal_read.number), read_bytes: journal_read.read_of(number) }
+            }
         };
         Ok(ClockWriter {
             feed: self.feed,
             timer: QuietTimer::new(self.source.interval),
             now: self.source.now,
-            journal: StreamJournal::open(&self.dir, StreamContinuity::Pipe, last_file)?,
+            journal: StreamJournal::open(&self.journal_dir, StreamContinuity::Pipe, last_file)?,
             stats: stats.clone(),
-            _held: self.lock,
+            _held: self.lock_file,
         })
     }
 }
@@ -278,8 +280,8 @@ impl ClockWriter {
         }
         let Some(DueTick { ts, is_ahead }) = due else { return false };
         let line = ClockTick { ts: ts.0, after: after(), ahead: is_ahead }.to_line();
-        let written = self.journal.begin().and_then(|_| self.journal.append(&line, (self.now)()));
-        if let Err(e) = written {
+        let append_result = self.journal.begin().and_then(|_| self.journal.append(&line, (self.now)()));
+        if let Err(e) = append_result {
             stats.link.note(format!("a tick could not be written and is left out: {e}"));
             return false;
         }

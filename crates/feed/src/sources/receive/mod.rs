@@ -109,11 +109,11 @@ pub struct ReceiverContext {
 }
 
 impl ReceiverContext {
-    fn stats(&self) -> &FeedStats {
+    fn feed_stats(&self) -> &FeedStats {
         &self.stats.feeds[self.index]
     }
 
-    fn stopped(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         // Relaxed: seen soon enough; nothing is handed over by it.
         self.stop.load(Ordering::Relaxed)
     }
@@ -128,31 +128,34 @@ impl ReceiverContext {
             return Some(LastFile { number, read_bytes: 0 });
         }
         loop {
-            if let Some(read) = self.stats().journal_read.get() {
-                return Some(LastFile { number: number.max(read.number), read_bytes: read.read_of(number) });
+            if let Some(journal_read) = self.feed_stats().journal_read.get() {
+                return Some(LastFile {
+                    number: number.max(journal_read.number),
+                    read_bytes: journal_read.read_of(number),
+                });
             }
-            if self.stopped() {
+            if self.is_stopped() {
                 return None;
             }
             std::thread::sleep(PAUSE);
         }
     }
 
-    fn full(&self) -> bool {
-        self.stats().lag_bytes() >= self.lag_bytes_max
+    fn is_full(&self) -> bool {
+        self.feed_stats().lag_bytes() >= self.lag_bytes_max
     }
 
-    fn came(&self, bytes: u64) {
+    fn note_bytes(&self, bytes: u64) {
         if bytes > 0 {
-            self.stats().note_received(bytes);
-            self.wake();
+            self.feed_stats().note_received(bytes);
+            self.wake_intake();
         }
     }
 
     /// Has the journal read: it has more, or its stream has ended, or the receiver is in another state.
-    fn wake(&self) {
+    fn wake_intake(&self) {
         // Release: pairs with the Acquire of the intake; what was written before is there.
-        self.stats().came.store(true, Ordering::Release);
+        self.feed_stats().came.store(true, Ordering::Release);
         self.stats.wake.notify();
         self.stats.placed.notify();
     }
@@ -160,8 +163,8 @@ impl ReceiverContext {
     /// Wakes the reader of the journal after a new file has begun, or if no more data will arrive.
     fn wake_for_file(&self) {
         // Release: as in `wake`.
-        self.stats().began.store(true, Ordering::Release);
-        self.wake();
+        self.feed_stats().began.store(true, Ordering::Release);
+        self.wake_intake();
     }
 }
 
@@ -175,35 +178,35 @@ pub fn start(
     receive: &ReceiveSource,
     context: ReceiverContext,
 ) -> Result<Option<JoinHandle<()>>, Error> {
-    let closed = context.dir.join(CLOSED);
+    let closed_path = context.dir.join(CLOSED);
     match receive {
         // Each run has an input of its own.
-        ReceiveSource::Stdin => _ = std::fs::remove_file(&closed),
+        ReceiveSource::Stdin => _ = std::fs::remove_file(&closed_path),
         // The sequencer writes it.
         ReceiveSource::Clock(_) => return Ok(None),
-        _ if closed.exists() => return Ok(None),
+        _ if closed_path.exists() => return Ok(None),
         _ => {}
     }
     let lock = match journal::lock(&context.dir) {
         Ok(lock) => lock,
         Err(error) => {
-            context.stats().fail(error.to_string(), error.cause());
+            context.feed_stats().fail(error.to_string(), error.cause());
             return Ok(None);
         }
     };
     // Once is enough: a feed has one receiver.
-    _ = context.stats().journal_start.set(InitialJournalState::read(&context.dir));
-    context.stats().received_bytes.store(journaled_bytes(&context.dir), Ordering::Relaxed);
+    _ = context.feed_stats().journal_start.set(InitialJournalState::read(&context.dir));
+    context.feed_stats().received_bytes.store(journaled_bytes(&context.dir), Ordering::Relaxed);
     if matches!(receive, ReceiveSource::Listen(_) | ReceiveSource::Connect(_)) {
-        context.stats().link.wait();
+        context.feed_stats().link.wait();
     }
     let receive = receive.clone();
     let body = move || {
         // A receiver that has panicked says so on stderr; the feed must not seem to be at its end.
-        match catch_unwind(AssertUnwindSafe(|| work(receive, &context))) {
+        match catch_unwind(AssertUnwindSafe(|| receive_from(receive, &context))) {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => context.stats().fail(error.to_string(), error.cause()),
-            Err(_) => context.stats().fail("its receiver has panicked".to_owned(), ErrorCause::Outside),
+            Ok(Err(error)) => context.feed_stats().fail(error.to_string(), error.cause()),
+            Err(_) => context.feed_stats().fail("its receiver has panicked".to_owned(), ErrorCause::Outside),
         }
         drop(lock);
         context.wake_for_file();
@@ -216,14 +219,16 @@ pub fn start(
 }
 
 /// Opens the input and its journal, and receives.
-fn work(receive: ReceiveSource, context: &ReceiverContext) -> Result<(), Error> {
+fn receive_from(receive: ReceiveSource, context: &ReceiverContext) -> Result<(), Error> {
     let Some(last_file) = context.last_file() else { return Ok(()) };
     match receive {
         ReceiveSource::Udp { lines, buffer_bytes, when_full, day_begins } => {
-            let open = || PacketJournal::open(&context.dir, context.file_bytes, day_begins, last_file);
-            let Some(journal) = context.outlast(open)? else { return Ok(()) };
-            let open = || Ok(UdpSockets::open(&lines, buffer_bytes)?.ended_by(context.halt.wait_fd()));
-            let Some(sockets) = context.outlast(open)? else { return Ok(()) };
+            let open_journal =
+                || PacketJournal::open(&context.dir, context.file_bytes, day_begins, last_file);
+            let Some(journal) = context.outlast(open_journal)? else { return Ok(()) };
+            let open_sockets =
+                || Ok(UdpSockets::open(&lines, buffer_bytes)?.ended_by(context.halt.wait_fd()));
+            let Some(sockets) = context.outlast(open_sockets)? else { return Ok(()) };
             udp::receive(sockets, when_full, journal, context)
         }
         streams => {
@@ -233,11 +238,12 @@ fn work(receive: ReceiveSource, context: &ReceiverContext) -> Result<(), Error> 
             else {
                 return Ok(());
             };
-            let Some(opened) = context.outlast(|| stream::StreamEndpoint::new(streams.clone(), context))?
+            let Some(stream_endpoint) =
+                context.outlast(|| stream::StreamEndpoint::new(streams.clone(), context))?
             else {
                 return Ok(());
             };
-            opened.receive(journal, context)
+            stream_endpoint.receive(journal, context)
         }
     }
 }

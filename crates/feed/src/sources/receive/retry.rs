@@ -32,21 +32,21 @@ impl ReceiverContext {
         mut work: impl FnMut() -> Result<T, Error>,
         in_hand: bool,
     ) -> Result<Option<T>, Error> {
-        let link = &self.stats().link;
+        let link = &self.feed_stats().link;
         let (mut wait, mut failed) = (Duration::ZERO, false);
         loop {
-            let stopped = self.stopped();
+            let is_stopped = self.is_stopped();
             match work() {
                 Ok(outcome) => {
                     if failed {
                         link.recover(FeedStage::Receiver);
-                        self.wake();
+                        self.wake_intake();
                     }
                     return Ok(Some(outcome));
                 }
                 Err(error) if !self.restart.tries_again(error.cause()) => return Err(error),
                 // It has failed since the run is to stop: that decides how the run ends.
-                Err(error) if stopped => {
+                Err(error) if is_stopped => {
                     return match in_hand || failed {
                         true => Err(error),
                         false => Ok(None),
@@ -55,7 +55,7 @@ impl ReceiverContext {
                 Err(error) => {
                     failed = true;
                     link.note_failure(FeedStage::Receiver, &error.to_string(), error.cause());
-                    self.wake();
+                    self.wake_intake();
                     wait = self.restart.next_wait(wait);
                     self.sleep(wait);
                 }

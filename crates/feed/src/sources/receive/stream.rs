@@ -87,13 +87,13 @@ impl StreamEndpoint {
                     return Ok(());
                 }
                 context.wake_for_file();
-                if pipe(&file, &mut journal, context)? == StreamEnd::Here {
+                if copy_pipe(&file, &mut journal, context)? == StreamEnd::Here {
                     return Ok(());
                 }
                 // All writers are gone. The new reader is there before the old one goes, so that what a new
                 // writer sends in between has a reader.
                 context.outlast_with(|| journal.end())?;
-                context.wake();
+                context.wake_intake();
                 match context.outlast(|| open_fifo(&path))? {
                     Some(new_file) => file = new_file,
                     None => return Ok(()),
@@ -105,11 +105,11 @@ impl StreamEndpoint {
                 }
                 context.wake_for_file();
                 let stdin = std::io::stdin();
-                let ended = match is_pipe(&stdin) {
-                    true => pipe(&stdin, &mut journal, context)?,
+                let stream_end = match is_pipe(&stdin) {
+                    true => copy_pipe(&stdin, &mut journal, context)?,
                     false => copy(&mut stdin.lock(), &stdin, &StreamPeer::default(), &mut journal, context)?,
                 };
-                context.outlast_with(|| match ended {
+                context.outlast_with(|| match stream_end {
                     StreamEnd::There => journal.close(),
                     StreamEnd::Here => journal.end(),
                 })
@@ -133,46 +133,46 @@ pub fn copy(
     let limit = side.feed.and_then(|feed| feed.idle_limit);
     let resume = side.feed.is_some_and(|feed| feed.resume);
     let listener = side.listener.map(AsFd::as_fd);
-    let mut last = Instant::now();
+    let mut last_read = Instant::now();
     let mut rotation = JournalRotation::default();
     loop {
-        if context.stopped() {
+        if context.is_stopped() {
             return Ok(StreamEnd::Here);
         }
         if pause_if_full(context) {
-            side.refuse(fd, context);
-            last = Instant::now();
+            side.refuse_new_senders(fd, context);
+            last_read = Instant::now();
             continue;
         }
-        let left = limit.map(|limit| limit.saturating_sub(last.elapsed()));
-        let ready = context.wait(fd, listener, left);
+        let time_left = limit.map(|limit| limit.saturating_sub(last_read.elapsed()));
+        let ready = context.wait(fd, listener, time_left);
         if ready.second {
-            side.refuse(fd, context);
+            side.refuse_new_senders(fd, context);
         }
         if !ready.first {
-            if let Some(limit) = limit.filter(|limit| last.elapsed() >= *limit) {
+            if let Some(limit) = limit.filter(|limit| last_read.elapsed() >= *limit) {
                 let peer = side.peer.map_or_else(|| "its sender".to_owned(), |peer| peer.to_string());
                 context
-                    .stats()
+                    .feed_stats()
                     .link
                     .note(format!("{peer} has sent nothing for {limit:?}: its connection is closed"));
                 return Ok(StreamEnd::There);
             }
             continue;
         }
-        let most = if resume { rotation.read_bytes(journal, context)? } else { READ_BYTES };
-        match from.read(&mut buf[..most]) {
+        let read_bytes_max = if resume { rotation.read_bytes(journal, context)? } else { READ_BYTES };
+        match from.read(&mut buf[..read_bytes_max]) {
             Ok(0) => return Ok(StreamEnd::There),
             Ok(n) => {
                 let ts = now();
                 context.outlast_with(|| journal.append(&buf[..n], ts))?;
-                context.came(n as u64);
-                last = Instant::now();
+                context.note_bytes(n as u64);
+                last_read = Instant::now();
             }
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(e) => {
                 if let Some(peer) = side.peer {
-                    context.stats().link.note(format!("the connection of {peer} has ended: {e}"));
+                    context.feed_stats().link.note(format!("the connection of {peer} has ended: {e}"));
                 }
                 return Ok(StreamEnd::There);
             }
@@ -195,13 +195,13 @@ impl JournalRotation {
         if len < context.file_bytes || self.not_before.is_some_and(|earliest| Instant::now() < earliest) {
             return Ok(READ_BYTES);
         }
-        let (began, before) = (Instant::now(), context.stats().settled());
+        let (began, before) = (Instant::now(), context.feed_stats().decoded_position());
         if before.number != journal.number() {
             // Nothing of this file has been decoded in this run.
             return Ok(READ_BYTES);
         }
         loop {
-            let settled = context.stats().settled();
+            let settled = context.feed_stats().decoded_position();
             if settled.number == journal.number() && settled.through == len {
                 if settled.between_messages {
                     context.outlast_with(|| journal.rotate())?;
@@ -211,7 +211,7 @@ impl JournalRotation {
                 // Short ones of another length each time: soon one ends where a message does, however the sender writes.
                 return Ok(1 + (len.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize);
             }
-            if began.elapsed() >= SETTLE || context.stopped() {
+            if began.elapsed() >= SETTLE || context.is_stopped() {
                 // Its blocks wait for another feed, perhaps for long: the sender is not to wait with them.
                 self.not_before = (settled == before).then(|| began + SETTLE_AGAIN);
                 return Ok(READ_BYTES);
@@ -222,26 +222,26 @@ impl JournalRotation {
 }
 
 /// Moves a pipe into the journal until its end.
-fn pipe(
+fn copy_pipe(
     pipe: &impl AsFd,
     journal: &mut StreamJournal,
     context: &ReceiverContext,
 ) -> Result<StreamEnd, Error> {
     loop {
-        if context.stopped() {
+        if context.is_stopped() {
             return Ok(StreamEnd::Here);
         }
         if pause_if_full(context) || !context.wait(pipe, None, None).first {
             continue;
         }
         // The data in the pipe stays there, and the journal has all moved data: nothing is in hand.
-        let moved = context.outlast(|| match journal.splice(pipe, now) {
+        let moved_bytes = context.outlast(|| match journal.splice(pipe, now) {
             Err(Error::Read { source, .. }) if is_passing(&source) => Ok(None),
             moved => moved.map(Some),
         })?;
-        match moved {
+        match moved_bytes {
             Some(Some(0)) => return Ok(StreamEnd::There),
-            Some(Some(n)) => context.came(n as u64),
+            Some(Some(n)) => context.note_bytes(n as u64),
             Some(None) => {}
             None => return Ok(StreamEnd::Here),
         }
@@ -250,9 +250,9 @@ fn pipe(
 
 /// Waits a little when the decoders are too far behind; whether it did.
 fn pause_if_full(context: &ReceiverContext) -> bool {
-    let full = context.full();
+    let full = context.is_full();
     if full {
-        context.stats().pauses.fetch_add(1, Ordering::Relaxed);
+        context.feed_stats().pauses.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(PAUSE);
     }
     full

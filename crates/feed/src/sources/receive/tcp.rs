@@ -49,7 +49,9 @@ pub fn listen(feed: &TcpFeed, context: &ReceiverContext) -> Result<TcpListener, 
         // The address is used again at once (SO_REUSEADDR): what remains of old connections does not hold it.
         match TcpListener::bind(&feed.address) {
             // A run that was killed may be about to die.
-            Err(e) if e.kind() == ErrorKind::AddrInUse && since.elapsed() < DYING && !context.stopped() => {
+            Err(e)
+                if e.kind() == ErrorKind::AddrInUse && since.elapsed() < DYING && !context.is_stopped() =>
+            {
                 context.sleep(Duration::from_millis(5));
             }
             other => break other.map_err(fail("listen"))?,
@@ -88,7 +90,7 @@ pub fn call(feed: &TcpFeed, journal: StreamJournal, context: &ReceiverContext) -
     let mut refusals = ConnectFailures::default();
     let connect = || {
         context.sleep(refusals.wait);
-        if context.stopped() {
+        if context.is_stopped() {
             return Ok(None);
         }
         let lookup = feed.address.to_socket_addrs();
@@ -101,13 +103,13 @@ pub fn call(feed: &TcpFeed, journal: StreamJournal, context: &ReceiverContext) -
         for address in addresses? {
             match TcpStream::connect_timeout(&address, CONNECT) {
                 Ok(stream) => {
-                    refusals.end(context, address);
+                    refusals.end_failures(context, address);
                     return Ok(Some((stream, address)));
                 }
                 Err(e) => refused = Some((address, e)),
             }
         }
-        refusals.note(context, refused);
+        refusals.note_failure(context, refused);
         Ok(None)
     };
     receive_connections(connect, None, feed, journal, context)
@@ -123,25 +125,28 @@ struct ConnectFailures {
 }
 
 impl ConnectFailures {
-    fn note(&mut self, context: &ReceiverContext, refused: Option<(SocketAddr, std::io::Error)>) {
+    fn note_failure(&mut self, context: &ReceiverContext, refused: Option<(SocketAddr, std::io::Error)>) {
         self.count += 1;
         self.wait = context.restart.next_wait(self.wait);
-        context.stats().refusals.fetch_add(1, Ordering::Relaxed);
+        context.feed_stats().refusals.fetch_add(1, Ordering::Relaxed);
         let message = match refused {
             Some((address, e)) => format!("cannot connect to {address}: {e}"),
             None => "cannot connect: the host has no address".to_owned(),
         };
         if message != self.last_message {
-            let most = context.restart.backoff_max;
-            context.stats().link.note(format!("{message}; it is tried again, at least every {most:?}"));
+            let backoff_max = context.restart.backoff_max;
+            context
+                .feed_stats()
+                .link
+                .note(format!("{message}; it is tried again, at least every {backoff_max:?}"));
             self.last_message = message;
         }
     }
 
-    fn end(&mut self, context: &ReceiverContext, address: SocketAddr) {
+    fn end_failures(&mut self, context: &ReceiverContext, address: SocketAddr) {
         if self.count > 0 {
             let (n, times) = (self.count, if self.count == 1 { "attempt" } else { "attempts" });
-            context.stats().link.note(format!("is connected to {address}, after {n} {times}"));
+            context.feed_stats().link.note(format!("is connected to {address}, after {n} {times}"));
         }
         // A sender that hangs up at once is not asked at once.
         *self = Self { wait: context.restart.next_wait(Duration::ZERO), ..Self::default() };
@@ -156,21 +161,21 @@ fn receive_connections(
     mut journal: StreamJournal,
     context: &ReceiverContext,
 ) -> Result<(), Error> {
-    let mut made = 0;
-    while !context.stopped() {
+    let mut attempts = 0;
+    while !context.is_stopped() {
         let Some(Some((stream, peer))) = context.outlast(&mut next)? else { continue };
-        made += 1;
-        context.stats().connections.fetch_add(1, Ordering::Relaxed);
-        context.stats().link.connect();
-        context.wake();
+        attempts += 1;
+        context.feed_stats().connections.fetch_add(1, Ordering::Relaxed);
+        context.feed_stats().link.connect();
+        context.wake_intake();
         let side = StreamPeer { listener, peer: Some(peer), feed: Some(feed) };
-        let ended = receive_connection(stream, &side, &mut journal, context)?;
+        let stream_end = receive_connection(stream, &side, &mut journal, context)?;
         if !feed.resume {
             context.outlast_with(|| journal.end())?;
         }
-        context.stats().link.wait();
-        context.wake();
-        if ended == StreamEnd::There && made == feed.connections {
+        context.feed_stats().link.wait();
+        context.wake_intake();
+        if stream_end == StreamEnd::There && attempts == feed.connections {
             return context.outlast_with(|| journal.close());
         }
     }
@@ -183,7 +188,7 @@ fn receive_connection(
     journal: &mut StreamJournal,
     context: &ReceiverContext,
 ) -> Result<StreamEnd, Error> {
-    let Some(have) = context.outlast(|| journal.begin())? else { return Ok(StreamEnd::Here) };
+    let Some(journal_bytes) = context.outlast(|| journal.begin())? else { return Ok(StreamEnd::Here) };
     context.wake_for_file();
     // A socket that fails is a connection that ended.
     let ready = stream.set_nonblocking(true).and_then(|()| {
@@ -193,7 +198,7 @@ fn receive_connection(
             SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
         }
         match side.feed.is_some_and(|feed| feed.resume) {
-            true => stream.write_all(format!("unitape-resume {have}\n").as_bytes()),
+            true => stream.write_all(format!("unitape-resume {journal_bytes}\n").as_bytes()),
             false => Ok(()),
         }
     });
@@ -210,15 +215,15 @@ fn receive_connection(
 impl StreamPeer<'_> {
     /// Refuses new senders while the sender of `connected` is connected. After it hangs up, its remaining bytes must
     /// be read, and the next sender waits meanwhile.
-    pub fn refuse(&self, connected: &impl AsFd, context: &ReceiverContext) {
+    pub fn refuse_new_senders(&self, connected: &impl AsFd, context: &ReceiverContext) {
         let Some(listener) = self.listener else { return };
         // A sender that is in the queue at the first look came before the second one.
         while is_ready(listener, PollFlags::IN) && !is_ready(connected, PollFlags::RDHUP) {
             match listener.accept() {
                 Ok((mut stream, from)) => {
-                    context.stats().refused.fetch_add(1, Ordering::Relaxed);
+                    context.feed_stats().refused.fetch_add(1, Ordering::Relaxed);
                     let peer = self.peer.map_or_else(|| "another".to_owned(), |peer| peer.to_string());
-                    context.stats().link.note(format!(
+                    context.feed_stats().link.note(format!(
                         "refused a sender from {from}: {peer} is connected, and a port serves one sender at a time"
                     ));
                     if self.feed.is_some_and(|feed| feed.resume) {

@@ -45,20 +45,20 @@ pub fn receive(
     while !last {
         // All datagrams in the kernel when the run stops count as received; it cannot hold more than this number of
         // rounds reads.
-        last = context.stopped() && rounds >= LAST_ROUNDS;
-        rounds += u32::from(context.stopped());
-        let full = context.full();
-        if full && when_full == OverflowPolicy::Wait && !context.stopped() {
-            context.stats().pauses.fetch_add(1, Ordering::Relaxed);
+        last = context.is_stopped() && rounds >= LAST_ROUNDS;
+        rounds += u32::from(context.is_stopped());
+        let full = context.is_full();
+        if full && when_full == OverflowPolicy::Wait && !context.is_stopped() {
+            context.feed_stats().pauses.fetch_add(1, Ordering::Relaxed);
             std::thread::sleep(PAUSE);
             continue;
         }
-        let empty = hands.all.iter().all(SocketBatch::is_empty);
+        let empty = hands.socket_batches.iter().all(SocketBatch::is_empty);
         let waited = || {
             let (since, most) = (Instant::now(), if context.spin { Duration::ZERO } else { LOOK });
             loop {
-                let ready = !empty || sockets.wait(most).map_err(|e| fail(&sockets, e))?;
-                if ready || !context.spin || context.stopped() || since.elapsed() >= LOOK {
+                let ready = !empty || sockets.wait(most).map_err(|e| socket_error(&sockets, e))?;
+                if ready || !context.spin || context.is_stopped() || since.elapsed() >= LOOK {
                     return Ok(ready);
                 }
                 std::hint::spin_loop();
@@ -66,32 +66,32 @@ pub fn receive(
         };
         let Some(ready) = context.outlast(waited)? else { continue };
         if !ready {
-            last |= context.stopped();
+            last |= context.is_stopped();
             // The next datagram that arrives reports the dropped ones; there may be none.
-            for (n, hand) in hands.all.iter_mut().enumerate() {
-                drops.kernel(&mut hand.counter, sockets.dropped(n));
+            for (n, hand) in hands.socket_batches.iter_mut().enumerate() {
+                drops.add_kernel_drops(&mut hand.counter, sockets.dropped(n));
             }
-            context.outlast_with(|| drops.note(&mut journal, now(), context))?;
-            context.came(context.outlast_with(|| journal.flush())?);
+            context.outlast_with(|| drops.note_drops(&mut journal, now(), context))?;
+            context.note_bytes(context.outlast_with(|| journal.flush())?);
             continue;
         }
         // The datagrams in hand stay there.
-        if context.outlast(|| hands.look(&mut sockets))?.is_none() {
+        if context.outlast(|| hands.receive_batches(&mut sockets))?.is_none() {
             continue;
         }
-        let drop = full && when_full == OverflowPolicy::Drop && !context.stopped();
-        while let Some(n) = if last { hands.earliest() } else { hands.next() } {
-            let hand = &mut hands.all[n];
+        let drop = full && when_full == OverflowPolicy::Drop && !context.is_stopped();
+        while let Some(n) = if last { hands.earliest_socket() } else { hands.next() } {
+            let hand = &mut hands.socket_batches[n];
             context.outlast_with(|| {
                 let sink = DatagramSink { journal: &mut journal, drops: &mut drops, context };
                 write_datagram(hand, sockets.address(n), drop, sink)
             })?;
         }
-        context.came(context.outlast_with(|| journal.flush())?);
+        context.note_bytes(context.outlast_with(|| journal.flush())?);
     }
     let ts = drops.ts;
-    context.outlast_with(|| drops.note(&mut journal, ts, context))?;
-    context.came(context.outlast_with(|| journal.flush())?);
+    context.outlast_with(|| drops.note_drops(&mut journal, ts, context))?;
+    context.note_bytes(context.outlast_with(|| journal.flush())?);
     Ok(())
 }
 
@@ -111,21 +111,21 @@ fn write_datagram(
 ) -> Result<(), Error> {
     let DatagramSink { journal, drops, context } = sink;
     let Some(batch) = &hand.batch else { return Ok(()) };
-    let (from, payload, _, counter) = batch.get(hand.next);
+    let (from, payload, _, counter) = batch.get(hand.next_datagram);
     let ts = hand.ts;
-    drops.kernel(&mut hand.counter, counter);
+    drops.add_kernel_drops(&mut hand.counter, counter);
     if drop {
         drops.add_own_drop(ts);
     } else {
-        drops.note(journal, ts, context)?;
+        drops.note_drops(journal, ts, context)?;
         write::datagram(journal.batch(ts)?, ts.0, from, to, payload);
     }
-    hand.next += 1;
+    hand.next_datagram += 1;
     hand.look_ahead();
     Ok(())
 }
 
-fn fail(sockets: &UdpSockets, source: std::io::Error) -> Error {
+fn socket_error(sockets: &UdpSockets, source: std::io::Error) -> Error {
     let addresses: Vec<_> = (0..sockets.count()).map(|n| sockets.address(n).to_string()).collect();
     Error::Socket { address: addresses.join(", "), operation: "wait for", source }
 }
@@ -133,11 +133,11 @@ fn fail(sockets: &UdpSockets, source: std::io::Error) -> Error {
 /// Datagrams from the sockets that the journal does not have yet.
 #[derive(Debug)]
 struct SocketBatches {
-    all: Vec<SocketBatch>,
+    socket_batches: Vec<SocketBatch>,
     /// The number of looks at them.
     looks: u64,
     /// All datagrams that came before this time were there at the last look.
-    upto: UnixNanos,
+    complete_before: UnixNanos,
 }
 
 /// The batch of one socket.
@@ -145,32 +145,36 @@ struct SocketBatches {
 struct SocketBatch {
     /// The buffers, made when the first datagram arrives.
     batch: Option<DatagramBatch>,
-    next: usize,
+    next_datagram: usize,
     count: usize,
     /// When the next one was received.
     ts: UnixNanos,
     /// The look with which it came, or which found nothing.
     looked: u64,
     /// The batch was full: the socket may have more, from before that look.
-    more: bool,
+    may_have_more: bool,
     /// The kernel's counter of drops, which only grows (and wraps).
     counter: Option<u32>,
 }
 
 impl SocketBatches {
     fn new(sockets: usize) -> Self {
-        Self { all: (0..sockets).map(|_| SocketBatch::default()).collect(), looks: 0, upto: UnixNanos(0) }
+        Self {
+            socket_batches: (0..sockets).map(|_| SocketBatch::default()).collect(),
+            looks: 0,
+            complete_before: UnixNanos(0),
+        }
     }
 
     /// Receives the available datagrams of each socket whose batch is empty.
-    fn look(&mut self, sockets: &mut UdpSockets) -> Result<(), Error> {
+    fn receive_batches(&mut self, sockets: &mut UdpSockets) -> Result<(), Error> {
         self.looks += 1;
-        if self.all.len() > 1 {
-            self.upto = now();
-            sockets.wait(Duration::ZERO).map_err(|e| fail(sockets, e))?;
+        if self.socket_batches.len() > 1 {
+            self.complete_before = now();
+            sockets.wait(Duration::ZERO).map_err(|e| socket_error(sockets, e))?;
         }
-        for (n, hand) in self.all.iter_mut().enumerate().filter(|(_, hand)| hand.is_empty()) {
-            hand.took(0, self.looks);
+        for (n, hand) in self.socket_batches.iter_mut().enumerate().filter(|(_, hand)| hand.is_empty()) {
+            hand.note_batch(0, self.looks);
             if sockets.is_ready(n) {
                 let batch = hand.batch.get_or_insert_default();
                 let count = sockets.receive(n, batch).map_err(|source| Error::Socket {
@@ -178,7 +182,7 @@ impl SocketBatches {
                     operation: "receive from",
                     source,
                 })?;
-                hand.took(count, self.looks);
+                hand.note_batch(count, self.looks);
                 hand.look_ahead();
             }
         }
@@ -186,36 +190,38 @@ impl SocketBatches {
     }
 
     /// Returns the socket with the earliest datagram.
-    fn earliest(&self) -> Option<usize> {
-        let some = self.all.iter().enumerate().filter(|(_, hand)| !hand.is_empty());
+    fn earliest_socket(&self) -> Option<usize> {
+        let some = self.socket_batches.iter().enumerate().filter(|(_, hand)| !hand.is_empty());
         some.min_by_key(|(_, hand)| hand.ts).map(|(n, _)| n)
     }
 
     /// Returns the socket with the earliest datagram. Returns `None` if another socket may have an earlier datagram
     /// and must be read again.
     fn next(&self) -> Option<usize> {
-        let n = self.earliest()?;
-        let first = &self.all[n];
+        let n = self.earliest_socket()?;
+        let socket_batch = &self.socket_batches[n];
         let is_current = |hand: &SocketBatch| {
-            let now = hand.looked == self.looks && (first.looked < self.looks || first.ts <= self.upto);
-            !hand.is_empty() || !hand.more && now
+            let now = hand.looked == self.looks
+                && (socket_batch.looked < self.looks || socket_batch.ts <= self.complete_before);
+            !hand.is_empty() || !hand.may_have_more && now
         };
-        self.all.iter().all(is_current).then_some(n)
+        self.socket_batches.iter().all(is_current).then_some(n)
     }
 }
 
 impl SocketBatch {
     fn is_empty(&self) -> bool {
-        self.next == self.count
+        self.next_datagram == self.count
     }
 
-    fn took(&mut self, count: usize, look: u64) {
-        (self.next, self.count, self.looked, self.more) = (0, count, look, count == DatagramBatch::MOST);
+    fn note_batch(&mut self, count: usize, look: u64) {
+        (self.next_datagram, self.count, self.looked, self.may_have_more) =
+            (0, count, look, count == DatagramBatch::MOST);
     }
 
     fn look_ahead(&mut self) {
         if let Some(batch) = self.batch.as_ref().filter(|_| !self.is_empty()) {
-            self.ts = batch.get(self.next).2.unwrap_or_else(now);
+            self.ts = batch.get(self.next_datagram).2.unwrap_or_else(now);
         }
     }
 }
@@ -229,13 +235,13 @@ struct DroppedDatagrams {
 
 impl DroppedDatagrams {
     /// Takes in the kernel's counter of a socket.
-    fn kernel(&mut self, before: &mut Option<u32>, counter: Option<u32>) {
+    fn add_kernel_drops(&mut self, before: &mut Option<u32>, counter: Option<u32>) {
         let Some(counter) = counter else { return };
-        let more = counter.wrapping_sub(before.unwrap_or(0));
+        let new_drops = counter.wrapping_sub(before.unwrap_or(0));
         // A datagram from before the last look at the counter has an older one.
-        if i32::try_from(more).is_ok() {
+        if i32::try_from(new_drops).is_ok() {
             *before = Some(counter);
-            self.count = self.count.saturating_add(more);
+            self.count = self.count.saturating_add(new_drops);
         }
     }
 
@@ -244,7 +250,7 @@ impl DroppedDatagrams {
         self.ts = ts;
     }
 
-    fn note(
+    fn note_drops(
         &mut self,
         journal: &mut PacketJournal,
         ts: UnixNanos,
@@ -252,7 +258,7 @@ impl DroppedDatagrams {
     ) -> Result<(), Error> {
         if self.count > 0 {
             write::drop_note(journal.batch(ts)?, ts.0, self.count);
-            context.stats().drops.fetch_add(self.count.into(), Ordering::Relaxed);
+            context.feed_stats().drops.fetch_add(self.count.into(), Ordering::Relaxed);
             self.count = 0;
         }
         Ok(())
@@ -304,24 +310,24 @@ mod tests {
             let mut out = Vec::new();
             while out.len() < all.len() {
                 // As in `look`: which are ready is asked once for all, and then they are read.
-                (hands.looks, hands.upto) = (hands.looks + 1, kernel.now);
+                (hands.looks, hands.complete_before) = (hands.looks + 1, kernel.now);
                 kernel.pass(pass());
                 let ready: Vec<bool> = kernel.queues.iter().map(|q| !q.is_empty()).collect();
                 for n in 0..4 {
                     kernel.pass(pass());
-                    let hand = &mut hands.all[n];
+                    let hand = &mut hands.socket_batches[n];
                     if !hand.is_empty() {
                         continue;
                     }
                     let most = if ready[n] { kernel.queues[n].len().min(DatagramBatch::MOST) } else { 0 };
-                    hand.took(most, hands.looks);
+                    hand.note_batch(most, hands.looks);
                     batches[n] = kernel.queues[n].drain(..most).collect();
                     hand.ts = batches[n].front().copied().unwrap_or_default();
                 }
                 while let Some(n) = hands.next() {
                     out.push((batches[n].pop_front().unwrap_or_default(), n));
-                    hands.all[n].next += 1;
-                    hands.all[n].ts = batches[n].front().copied().unwrap_or_default();
+                    hands.socket_batches[n].next_datagram += 1;
+                    hands.socket_batches[n].ts = batches[n].front().copied().unwrap_or_default();
                 }
                 kernel.pass(1);
                 prop_assert!(hands.looks < 100_000, "it makes no progress");

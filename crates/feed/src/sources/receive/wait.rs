@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Ends the waits of all receivers of a run: its one end can be read once it is raised.
 #[derive(Debug)]
 pub struct HaltSignal {
-    read: Arc<OwnedFd>,
+    halt_fd: Arc<OwnedFd>,
     write: OwnedFd,
 }
 
@@ -29,12 +29,12 @@ impl HaltSignal {
     /// Fails if the system has no descriptors for it.
     pub fn new() -> std::io::Result<Self> {
         let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        Ok(Self { read: Arc::new(read), write })
+        Ok(Self { halt_fd: Arc::new(read), write })
     }
 
     /// Returns the descriptor that becomes readable when the signal is raised.
     pub fn wait_fd(&self) -> Arc<OwnedFd> {
-        self.read.clone()
+        self.halt_fd.clone()
     }
 
     /// Ends all waits, now and later.
@@ -46,7 +46,7 @@ impl HaltSignal {
 
 impl AsFd for HaltSignal {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.read.as_fd()
+        self.halt_fd.as_fd()
     }
 }
 
@@ -84,7 +84,9 @@ impl ReceiverContext {
                 tv_nsec: most.subsec_nanos().into(),
             });
             match poll(fds, timeout.as_ref()) {
-                Ok(0) if self.spin && !self.stopped() && most.is_none_or(|most| since.elapsed() < most) => {
+                Ok(0)
+                    if self.spin && !self.is_stopped() && most.is_none_or(|most| since.elapsed() < most) =>
+                {
                     std::hint::spin_loop();
                 }
                 Ok(n) => return n > 0,
@@ -97,13 +99,13 @@ impl ReceiverContext {
     /// Sleeps, until the run stops at the latest.
     pub fn sleep(&self, duration: Duration) {
         let since = Instant::now();
-        while let Some(left) = duration.checked_sub(since.elapsed())
-            && !left.is_zero()
-            && !self.stopped()
+        while let Some(time_left) = duration.checked_sub(since.elapsed())
+            && !time_left.is_zero()
+            && !self.is_stopped()
         {
             let timeout = Timespec {
-                tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
-                tv_nsec: left.subsec_nanos().into(),
+                tv_sec: time_left.as_secs().try_into().unwrap_or(i64::MAX),
+                tv_nsec: time_left.subsec_nanos().into(),
             };
             _ = poll(&mut [PollFd::new(&*self.halt, PollFlags::IN)], Some(&timeout));
         }

@@ -40,29 +40,30 @@ impl LineTracker {
 impl ArbitratedStream {
     /// Returns the line's progress so far.
     pub(super) fn line_progress(&self, line: u8) -> LineProgress {
-        let LineTracker { heard, epoch, last, .. } = self.lines[usize::from(line)];
-        LineProgress { heard, epoch, last }
+        let LineTracker { has_been_heard: heard, epoch, last_number: last, .. } =
+            self.line_trackers[usize::from(line)];
+        LineProgress { has_been_heard: heard, epoch, last_number: last }
     }
 
     /// Returns the number after the greatest number of the current numbering; `line` had progressed to `reached`.
-    fn end(&self, line: u8, reached: LineProgress) -> u64 {
+    fn end_of_line(&self, line: u8, reached: LineProgress) -> u64 {
         let other_progress = self.line_progress(1 - line);
-        let of_stream = |reached: LineProgress| reached.heard && reached.epoch == Some(self.epoch);
+        let of_stream = |reached: LineProgress| reached.has_been_heard && reached.epoch == Some(self.epoch);
         let brought = [reached, other_progress].into_iter().filter(|reached| of_stream(*reached));
-        let end = brought.map(|reached| reached.last.saturating_add(1)).max().unwrap_or(0);
-        end.max(self.expected.unwrap_or(0))
+        let number_after = brought.map(|reached| reached.last_number.saturating_add(1)).max().unwrap_or(0);
+        number_after.max(self.expected_number.unwrap_or(0))
     }
 
     /// Counts the packets before `end` that a line at this progress lacks, besides those that it skipped.
-    fn lacks(&self, reached: LineProgress, end: u64) -> u64 {
+    fn count_missing(&self, reached: LineProgress, end: u64) -> u64 {
         let of_numbering = end.saturating_sub(self.lowest);
-        let (top_before, packets_before) = self.before;
+        let (top_before, packets_before) = self.earlier_numbers;
         match reached {
-            LineProgress { heard: false, .. } => packets_before.saturating_add(of_numbering),
-            LineProgress { epoch, last, .. } if epoch == Some(self.epoch) => {
+            LineProgress { has_been_heard: false, .. } => packets_before.saturating_add(of_numbering),
+            LineProgress { epoch, last_number: last, .. } if epoch == Some(self.epoch) => {
                 end.saturating_sub(last.saturating_add(1))
             }
-            LineProgress { epoch, last, .. } if epoch == Some(self.epoch.wrapping_sub(1)) => {
+            LineProgress { epoch, last_number: last, .. } if epoch == Some(self.epoch.wrapping_sub(1)) => {
                 top_before.saturating_sub(last).saturating_add(of_numbering)
             }
             _ => of_numbering,
@@ -72,21 +73,25 @@ impl ArbitratedStream {
     /// Counts the packets by which a line lags behind the other line and behind the packets that were given up.
     pub fn packets_behind(&self, line: u8) -> u64 {
         let reached = self.line_progress(line);
-        if self.expected.is_none() { 0 } else { self.lacks(reached, self.end(line, reached)) }
+        if self.expected_number.is_none() {
+            0
+        } else {
+            self.count_missing(reached, self.end_of_line(line, reached))
+        }
     }
 
     /// Notes that a line uses the stream's numbering from this number on; `reached` is its earlier progress.
     pub(super) fn start_line(&mut self, line: u8, sequence: u64, reached: LineProgress) {
-        if self.expected.is_none() {
+        if self.expected_number.is_none() {
             return;
         }
-        let (lacks, lowest) = (self.lacks(reached, sequence), self.lowest);
+        let (lacks, lowest) = (self.count_missing(reached, sequence), self.lowest);
         if sequence < lowest && reached.epoch != Some(self.epoch) {
             // The other line began these numbers later than this one.
-            self.lines[usize::from(1 - line)].note_skipped(sequence, lowest);
+            self.line_trackers[usize::from(1 - line)].note_skipped(sequence, lowest);
             self.lowest = sequence;
         }
-        let line = &mut self.lines[usize::from(line)];
+        let line = &mut self.line_trackers[usize::from(line)];
         line.stats.missed = line.stats.missed.saturating_add(lacks);
         line.missing.clear();
         if lowest < sequence {
@@ -96,12 +101,13 @@ impl ArbitratedStream {
 
     /// Ends the current numbering because of `line`, which had progressed to `reached` and now counts otherwise.
     pub(super) fn end_numbering(&mut self, line: u8, reached: LineProgress) {
-        let end = self.end(line, reached);
-        let lacks = self.lacks(reached, end);
-        let line = &mut self.lines[usize::from(line)];
+        let number_after = self.end_of_line(line, reached);
+        let lacks = self.count_missing(reached, number_after);
+        let line = &mut self.line_trackers[usize::from(line)];
         line.stats.missed = line.stats.missed.saturating_add(lacks);
         line.missing.clear();
-        let packets = end.saturating_sub(self.lowest);
-        self.before = (end.saturating_sub(1), self.before.1.saturating_add(packets));
+        let packets = number_after.saturating_sub(self.lowest);
+        self.earlier_numbers =
+            (number_after.saturating_sub(1), self.earlier_numbers.1.saturating_add(packets));
     }
 }

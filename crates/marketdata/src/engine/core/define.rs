@@ -18,33 +18,38 @@ impl MessageProcessor {
         out: &mut impl MarketEventSink,
     ) -> MessageOutcome {
         let product = &mut self.tables.products[id.index()];
-        let mut changed = update_text(&mut product.name, batch.text(definition.name));
-        changed |= update_text(&mut product.group, batch.text(definition.group));
-        changed |= update_text(&mut product.currency, batch.text(definition.currency));
-        changed |= update_some(&mut product.tick, definition.tick);
+        let mut has_changed = update_text(&mut product.name, batch.text_bytes(definition.name));
+        has_changed |= update_text(&mut product.group, batch.text_bytes(definition.group));
+        has_changed |= update_text(&mut product.currency, batch.text_bytes(definition.currency));
+        has_changed |= update_some(&mut product.tick, definition.tick);
         if update_some(&mut product.depth, definition.market_depth) {
-            changed = true;
+            has_changed = true;
             for instrument in &self.products.list[id.index()].instruments {
                 if self.tables.instruments[instrument.index()].depth.is_none() {
-                    self.products.instruments[instrument.index()].depth =
+                    self.products.instruments[instrument.index()].depth_max =
                         definition.market_depth.unwrap_or(0);
                 }
             }
         }
         self.products.list[id.index()].deep = true;
-        if changed {
+        if has_changed {
             out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Product(id));
             for n in 0..self.products.list[id.index()].instruments.len() {
-                self.trim(self.products.list[id.index()].instruments[n], context, out);
+                self.trim_levels(self.products.list[id.index()].instruments[n], context, out);
             }
         }
-        if changed { MessageOutcome::Used } else { MessageOutcome::Ignored }
+        if has_changed { MessageOutcome::Used } else { MessageOutcome::Ignored }
     }
 
     /// Removes levels beyond a depth that was unknown when they arrived.
-    fn trim(&mut self, id: InstrumentId, context: &MessageContext<'_>, out: &mut impl MarketEventSink) {
+    fn trim_levels(
+        &mut self,
+        id: InstrumentId,
+        context: &MessageContext<'_>,
+        out: &mut impl MarketEventSink,
+    ) {
         let instrument = &mut self.products.instruments[id.index()];
-        if instrument.live {
+        if instrument.is_live {
             let event_context = context.event_context(&self.tables, NO_TIME);
             levels::trim(id, instrument, |step| out.emit(&event_context, step));
         }
@@ -60,30 +65,30 @@ impl MessageProcessor {
     ) -> MessageOutcome {
         let InstrumentKey { product, instrument: id } = key;
         let instrument = &mut self.tables.instruments[id.index()];
-        let mut changed = update_text(&mut instrument.symbol, batch.text(definition.symbol));
-        changed |= update_text(&mut instrument.group, batch.text(definition.group));
-        changed |= update_text(&mut instrument.currency, batch.text(definition.currency));
-        changed |= update_some(&mut instrument.tick, definition.tick);
-        changed |= update_some(&mut instrument.multiplier, definition.multiplier);
+        let mut has_changed = update_text(&mut instrument.symbol, batch.text_bytes(definition.symbol));
+        has_changed |= update_text(&mut instrument.group, batch.text_bytes(definition.group));
+        has_changed |= update_text(&mut instrument.currency, batch.text_bytes(definition.currency));
+        has_changed |= update_some(&mut instrument.tick, definition.tick);
+        has_changed |= update_some(&mut instrument.multiplier, definition.multiplier);
         if update_some(&mut instrument.depth, definition.market_depth) {
-            changed = true;
-            self.products.instruments[id.index()].depth = definition.market_depth.unwrap_or(0);
+            has_changed = true;
+            self.products.instruments[id.index()].depth_max = definition.market_depth.unwrap_or(0);
         }
-        if changed {
+        if has_changed {
             out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Instrument(id));
-            self.trim(id, context, out);
+            self.trim_levels(id, context, out);
         }
         if self.products.becomes_deep(id) {
-            let nothing = SnapshotBook { last: 0, entries: &[], state: NativeId::NONE };
+            let nothing = SnapshotBook { last_message: 0, entries: &[], instrument_state: NativeId::NONE };
             self.replace_book(key, &nothing, *context, out);
         }
-        match definition.deleted {
+        match definition.is_deleted {
             true => self.products.set_delisted(id),
             false => self.products.set_listed(id),
         }
-        self.products.list[product.index()].defined = true;
+        self.products.list[product.index()].is_defined = true;
         self.emit_if_whole(product, context, out);
-        if changed { MessageOutcome::Used } else { MessageOutcome::Ignored }
+        if has_changed { MessageOutcome::Used } else { MessageOutcome::Ignored }
     }
 }
 

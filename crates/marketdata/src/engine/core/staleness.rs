@@ -51,7 +51,7 @@ impl MessageProcessor {
         }
         out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Restart);
         let (tables, mended) = (&self.tables, self.products.has_snapshots(product));
-        self.products.restart(product, context.packet.ts_recv, |instrument| {
+        self.products.restart_product(product, context.packet.ts_recv, |instrument| {
             out.emit(&context.event_context(tables, NO_TIME), MarketEvent::Stale { instrument, mended });
         });
         true
@@ -95,11 +95,11 @@ impl MessageProcessor {
     ) {
         let tracked_product = &self.products.list[product.index()];
         let mended = self.products.has_snapshots(product);
-        if tracked_product.next.is_some() || mended {
+        if tracked_product.next_number.is_some() || mended {
             return;
         }
-        let live = |instrument: &&InstrumentId| self.products.instruments[instrument.index()].live;
-        for &instrument in tracked_product.instruments.iter().filter(live) {
+        let is_live = |instrument: &&InstrumentId| self.products.instruments[instrument.index()].is_live;
+        for &instrument in tracked_product.instruments.iter().filter(is_live) {
             out.emit(
                 &context.event_context(&self.tables, NO_TIME),
                 MarketEvent::Stale { instrument, mended },
@@ -117,7 +117,7 @@ impl MessageProcessor {
         out: &mut impl MarketEventSink,
     ) {
         for product in self.products.ids() {
-            if self.products.list[product.index()].pair == pair
+            if self.products.list[product.index()].channel_pair == pair
                 && self.products.may_have_restarted(product, packet_context.ts_recv)
             {
                 self.restart_unseen(product, packet_context, true, out);
@@ -152,14 +152,14 @@ impl MessageProcessor {
         out: &mut impl MarketEventSink,
     ) {
         let channel = &self.config.channels[packet_context.channel.index()];
-        let (products, pair, origin) = (&self.products, channel.pair, packet_context.origin);
+        let (products, pair, origin) = (&self.products, channel.channel_pair, packet_context.origin);
         let before = |product: ProductId| {
             let instruments = &products.list[product.index()].instruments;
             products.may_be_of(product, pair, origin)
-                && instruments.iter().any(|i| products.instruments[i.index()].has > 0)
+                && instruments.iter().any(|i| products.instruments[i.index()].last_in_book > 0)
         };
         if channel.role == ChannelRole::Incremental && products.ids().any(before) {
-            self.restart(packet_context, out);
+            self.restart_stream(packet_context, out);
         }
     }
 
@@ -167,7 +167,7 @@ impl MessageProcessor {
     pub fn close(&mut self, packet_context: &PacketContext, out: &mut impl MarketEventSink) {
         let context = MessageContext::from_packet(packet_context);
         for instrument in (0..self.products.instruments.len() as u32).map(InstrumentId) {
-            if std::mem::take(&mut self.products.instruments[instrument.index()].live) {
+            if std::mem::take(&mut self.products.instruments[instrument.index()].is_live) {
                 let stale = MarketEvent::Stale { instrument, mended: false };
                 out.emit(&context.event_context(&self.tables, NO_TIME), stale);
             }

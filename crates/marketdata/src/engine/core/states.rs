@@ -46,7 +46,7 @@ impl MessageProcessor {
         out: &mut impl MarketEventSink,
     ) {
         let mut short = [0; 8];
-        let (code, meaning) = match self.ids.text(code, &mut short) {
+        let (code, meaning) = match self.long_ids.id_text(code, &mut short) {
             None => (
                 StateCode::Number(code.bits),
                 usize::try_from(code.bits).ok().and_then(|n| table.numbers.get(n)),
@@ -69,9 +69,9 @@ impl MessageProcessor {
         context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) {
-        let (current_code, state_sequence) = self.products.list[product.index()].state;
+        let (current_code, state_sequence) = self.products.list[product.index()].product_state;
         if code != NativeId::NONE && code != current_code && last >= state_sequence {
-            self.products.list[product.index()].state = (code, last);
+            self.products.list[product.index()].product_state = (code, last);
             self.state(product, None, code, context, out);
         }
     }

@@ -13,8 +13,8 @@ impl Engine {
     #[cold]
     #[inline(never)]
     pub(super) fn use_early(&mut self, pair: u16, out: &mut impl MarketEventSink) {
-        let early = std::mem::take(&mut self.early[usize::from(pair)]);
-        let before = self.core.products.counters.snapshots;
+        let early = std::mem::take(&mut self.early_snapshots[usize::from(pair)]);
+        let old_count = self.core.products.counters.snapshots;
         for (packet, bytes) in early.latest_first() {
             if !self.core.products.needs_snapshots(pair) {
                 break;
@@ -23,11 +23,15 @@ impl Engine {
                 continue;
             }
             let channel = packet.context.channel;
-            let opened = self.packets.open(channel, bytes);
-            let read = opened.and_then(|(_, body)| {
-                self.packets.body(channel, PacketBody { payload: bytes, offset: body }, &mut self.core.ids)
+            let open_result = self.packets.open(channel, bytes);
+            let decode_result = open_result.and_then(|(_, body)| {
+                self.packets.body(
+                    channel,
+                    PacketBody { payload: bytes, offset: body },
+                    &mut self.core.long_ids,
+                )
             });
-            if read.is_ok() {
+            if decode_result.is_ok() {
                 self.core.batch(
                     &self.packets.batch,
                     &packet.context,
@@ -36,17 +40,17 @@ impl Engine {
                 );
             }
         }
-        self.core.products.counters.snapshots_early += self.core.products.counters.snapshots - before;
-        self.early[usize::from(pair)] = early;
+        self.core.products.counters.snapshots_early += self.core.products.counters.snapshots - old_count;
+        self.early_snapshots[usize::from(pair)] = early;
     }
 
     /// Keeps a packet of snapshots for a gap that is noticed later.
     #[inline]
     pub(super) fn keep_early(&mut self, packet_context: &PacketContext, payload: &[u8]) {
         let channel = &self.config.channels[packet_context.channel.index()];
-        if channel.role == ChannelRole::Snapshot && self.config.reset != DictionaryResetMode::Never {
+        if channel.role == ChannelRole::Snapshot && self.config.reset_mode != DictionaryResetMode::Never {
             let restarts = self.core.products.restarts;
-            self.early[usize::from(channel.pair)].keep(
+            self.early_snapshots[usize::from(channel.channel_pair)].keep_packet(
                 packet_context,
                 restarts,
                 payload,

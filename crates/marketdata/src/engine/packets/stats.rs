@@ -18,7 +18,7 @@ impl Engine {
             let (stats, stream) = (&mut channels[sent.channel.index()], &sent.stream);
             stats.gaps += stream.gaps;
             stats.lost = stats.lost.saturating_add(stream.lost_packets);
-            stats.late += stream.late;
+            stats.late += stream.late_packets;
             stats.restarts += stream.restarts;
             let lines = [0, 1].map(|line| self.line_stats(sent, line));
             let missed = lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.missed));
@@ -38,8 +38,8 @@ impl Engine {
             channels,
             products: self.core.products.counters,
             waiting: self.core.products.waiting(),
-            unknown: self.counters.unknown,
-            refused: self.counters.refused,
+            unknown: self.counters.unknown_packets,
+            refused: self.counters.refused_packets,
         }
     }
 
@@ -48,7 +48,7 @@ impl Engine {
     fn line_stats(&self, sent: &SenderStream, line: u8) -> LineStats {
         let mut stats = *sent.stream.line_stats(line);
         let pulse = &self.pulses[sent.channel.index()];
-        if pulse.is_down(line) || self.is_over && pulse.has(line) {
+        if pulse.is_down(line) || self.is_over && pulse.has_line(line) {
             stats.missed = stats.missed.saturating_add(sent.stream.packets_behind(line));
         }
         stats

@@ -7,7 +7,7 @@ use unitape_model::{InstrumentId, ProductId};
 impl TrackedProduct {
     /// Returns whether no message with this number or a later number has arrived.
     fn may_be_new(&self, sequence: u64) -> bool {
-        self.stream.is_none() || self.next.is_none_or(|next| sequence >= next)
+        self.stream.is_none() || self.next_number.is_none_or(|next| sequence >= next)
     }
 }
 
@@ -17,10 +17,11 @@ impl ProductRecoveryTable {
     pub fn want_snapshot(&mut self, instrument: InstrumentId) {
         let i = &mut self.instruments[instrument.index()];
         let (product, tracked_product) = (i.product, &mut self.list[i.product.index()]);
-        i.need = i.need.max(tracked_product.next.map_or(0, |next| next.saturating_sub(1)));
+        i.snapshot_min =
+            i.snapshot_min.max(tracked_product.next_number.map_or(0, |next| next.saturating_sub(1)));
         i.levels = [0; 2];
-        if std::mem::take(&mut i.live) && !i.is_delisted {
-            tracked_product.stale += 1;
+        if std::mem::take(&mut i.is_live) && !i.is_delisted {
+            tracked_product.stale_instruments += 1;
             self.set_not_whole(product);
         }
     }
@@ -44,14 +45,16 @@ impl ProductRecoveryTable {
         if in_snapshot && tracked_product.may_be_new(sequence) {
             return true;
         }
-        let later = from.sent.zip(tracked_product.sent).map(|(sent, before)| sent.saturating_sub(before));
-        if elsewhere && from.reset && later.is_none_or(|later| later > 0) {
+        let later =
+            from.sent_ns.zip(tracked_product.sent_ns).map(|(sent, before)| sent.saturating_sub(before));
+        if elsewhere && from.has_reset && later.is_none_or(|later| later > 0) {
             return true;
         }
-        let silent = from.ts_recv.saturating_sub(tracked_product.heard) > self.settle_ns;
+        let silent = from.ts_recv.saturating_sub(tracked_product.heard_ns) > self.settle_ns;
         let after = elsewhere && later.is_some_and(|later| later > self.window_ns);
-        tracked_product.odd = if silent || after || in_snapshot { tracked_product.odd + 1 } else { 0 };
-        tracked_product.odd > 1
+        tracked_product.odd_messages =
+            if silent || after || in_snapshot { tracked_product.odd_messages + 1 } else { 0 };
+        tracked_product.odd_messages > 1
     }
 
     /// Returns whether an earlier snapshot includes this number, so that the snapshot has other numbers than the
@@ -64,7 +67,7 @@ impl ProductRecoveryTable {
         }
         let (received, sent) = tracked_product.snapshot_at;
         let may_be_new = tracked_product.may_be_new(sequence);
-        match from.sent.zip(sent) {
+        match from.sent_ns.zip(sent) {
             Some((sent, before)) => {
                 sent.saturating_sub(before) > if may_be_new { self.window_ns } else { self.settle_ns }
             }
@@ -86,16 +89,16 @@ impl ProductRecoveryTable {
     pub fn note_loss(&mut self, product: ProductId, now: i64) -> bool {
         let settle_ns = self.settle_ns;
         let tracked_product = &mut self.list[product.index()];
-        (tracked_product.last_loss, tracked_product.explained) = (Some(now), tracked_product.next);
-        tracked_product.next.is_some()
-            && tracked_product.early.is_some_and(|since| now.saturating_sub(since) <= settle_ns)
+        (tracked_product.last_loss, tracked_product.explained) = (Some(now), tracked_product.next_number);
+        tracked_product.next_number.is_some()
+            && tracked_product.early_since_ns.is_some_and(|since| now.saturating_sub(since) <= settle_ns)
     }
 
     /// Returns whether a product's numbers may have restarted unseen, in lost packets. The caller has seen that the
     /// numbers of its snapshots restarted.
     pub fn may_have_restarted(&self, product: ProductId, now: i64) -> bool {
         let tracked_product = &self.list[product.index()];
-        tracked_product.early.is_some()
+        tracked_product.early_since_ns.is_some()
             && tracked_product.last_loss.is_some_and(|since| now.saturating_sub(since) <= self.settle_ns)
     }
 
@@ -108,14 +111,14 @@ impl ProductRecoveryTable {
         since: bool,
         each: impl FnMut(InstrumentId),
     ) {
-        let next = self.list[product.index()].next.filter(|_| since);
-        self.restart(product, now, each);
+        let expected_number = self.list[product.index()].next_number.filter(|_| since);
+        self.restart_product(product, now, each);
         let tracked_product = &mut self.list[product.index()];
         // Its snapshots have the new numbers already.
-        (tracked_product.restarted, tracked_product.early) = (None, None);
-        if let Some(next) = next {
-            tracked_product.next = Some(next);
-            self.require_snapshot_from(product, next.saturating_sub(1));
+        (tracked_product.restarted, tracked_product.early_since_ns) = (None, None);
+        if let Some(expected_number) = expected_number {
+            tracked_product.next_number = Some(expected_number);
+            self.require_snapshot_from(product, expected_number.saturating_sub(1));
         }
     }
 
@@ -123,10 +126,11 @@ impl ProductRecoveryTable {
     /// A venue may send snapshots under another name than its other messages.
     pub fn may_be_of(&self, product: ProductId, pair: u16, origin: StreamId) -> bool {
         let tracked_product = &self.list[product.index()];
-        let named =
-            |p: &TrackedProduct| p.pair == pair && !p.stream.is_none() && p.origin == tracked_product.origin;
+        let named = |p: &TrackedProduct| {
+            p.channel_pair == pair && !p.stream.is_none() && p.origin == tracked_product.origin
+        };
         tracked_product.stream.is_none()
-            && tracked_product.pair == pair
+            && tracked_product.channel_pair == pair
             && (tracked_product.is_from(origin) || !self.list.iter().any(named))
     }
 }

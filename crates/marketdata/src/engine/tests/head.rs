@@ -148,7 +148,7 @@ fn a_message_behind_a_header_may_leave_the_id_away() {
         packet.push(0x80);
         packet.extend(&header[2..]);
         let (head, at, read) = said(packets, &packet).unwrap();
-        assert_eq!((head.sequence, head.time, at), (Some(5), Some(10), body));
+        assert_eq!((head.sequence, head.time_ns, at), (Some(5), Some(10), body));
         assert_eq!(read.map(|_| packets.batch.messages.len()), Ok(1));
         assert_eq!(packets.batch.messages[0].template, 0);
     }

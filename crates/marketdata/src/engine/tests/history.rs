@@ -271,13 +271,13 @@ fn check(seed: u64, rig: &Rig, venue: &Venue) {
     let (tables, products) = rig.handler.parts();
     for (index, instrument) in tables.instrument_ids().zip(&tables.instruments) {
         let state = &products.instruments[index.index()];
-        if !state.live {
+        if !state.is_live {
             continue;
         }
         let product: u64 = tables.products[state.product.index()].id.parse().unwrap();
         let n = instrument.id.parse::<u64>().unwrap() % 10;
-        let next = products.list[state.product.index()].next.unwrap_or(1);
-        let at = (next - 1).max(state.has);
+        let next = products.list[state.product.index()].next_number.unwrap_or(1);
+        let at = (next - 1).max(state.last_in_book);
         let default = Book::default();
         let book = rig.seen.books.get(&index).unwrap_or(&default);
         // The test does not check the numbering: the books must be those of one of them.

@@ -75,10 +75,11 @@ fn counters_do_not_overflow() {
     }
     assert_eq!(rig.handler.stats().products.missing, u64::MAX);
     // The last number that a packet can have is lost, once more and once more.
-    let mut stream = super::super::arbitration::ArbitratedStream::new(rig.handler.config().window);
-    stream.skip(u64::MAX);
-    stream.skip(0);
-    assert_eq!(stream.expected, Some(1));
+    let mut stream =
+        super::super::arbitration::ArbitratedStream::new(rig.handler.config().arbitration_window);
+    stream.skip_packet(u64::MAX);
+    stream.skip_packet(0);
+    assert_eq!(stream.expected_number, Some(1));
     // And a time is that of no year that we know.
     use super::super::values::time_of;
     assert_eq!(time_of(22_620_411_235_959_999, super::super::config::TimeUnit::Digits), None);
@@ -102,7 +103,8 @@ fn what_is_gone_is_not_waited_for() {
     let table = TABLE.replace("templates = [\"Instrument\"]", "templates = [\"Other\"]");
     let text: ChannelsConfig = toml::from_str(&format!("{DEEP}\n{table}\n{tail}")).unwrap();
     let files = BTreeMap::from([("t.xml".to_owned(), gone.as_bytes().to_vec())]);
-    let config = HandlerConfig::new(&text, OverrideSummary { messages: 0, framing: true }, &files).unwrap();
+    let config =
+        HandlerConfig::new(&text, OverrideSummary { messages: 0, has_own_framing: true }, &files).unwrap();
     let mut rig = Rig { handler: Engine::new(Arc::new(config)), ..Rig::with_table_text("") };
     let define = |n: u64, id: u64, gone: u64| packet(n, n, false, &[message(6, &[9, id, gone])]);
     rig.send(0, REF, &define(1, 50, 0));
@@ -260,9 +262,12 @@ fn a_book_waits_for_the_definition_that_tells_its_depth() {
             .replace("instrument = \"Id\" }", "instrument = \"Id\", market_depth = \"Feeds.Depth\" }");
         let text: ChannelsConfig = toml::from_str(&format!("{more}\n{table}")).unwrap();
         let files = BTreeMap::from([("t.xml".to_owned(), deep.as_bytes().to_vec())]);
-        let config =
-            HandlerConfig::new(&text, OverrideSummary { messages: usize::MAX, framing: true }, &files)
-                .unwrap();
+        let config = HandlerConfig::new(
+            &text,
+            OverrideSummary { messages: usize::MAX, has_own_framing: true },
+            &files,
+        )
+        .unwrap();
         Rig { handler: Engine::new(Arc::new(config)), ..Rig::with_table_text("") }
     };
     let define = |n: u64| packet(n, n, false, &[message(6, &[9, 50, 2, 1, 2])]);
@@ -293,7 +298,8 @@ fn a_snapshot_tells_the_state_of_its_product() {
     let text: ChannelsConfig = toml::from_str(&format!("{DEEP}\n{table}")).unwrap();
     let files = BTreeMap::from([("t.xml".to_owned(), state.as_bytes().to_vec())]);
     let config =
-        HandlerConfig::new(&text, OverrideSummary { messages: usize::MAX, framing: true }, &files).unwrap();
+        HandlerConfig::new(&text, OverrideSummary { messages: usize::MAX, has_own_framing: true }, &files)
+            .unwrap();
     let mut rig = Rig { handler: Engine::new(Arc::new(config)), ..Rig::with_table_text("") };
     let snap = |n: u64, id: u64, code: u64| packet(n, n, false, &[message(3, &[9, 2, code, id, 0])]);
     rig.bid(1);

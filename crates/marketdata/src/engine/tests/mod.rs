@@ -82,7 +82,7 @@ fn config_from(table: &str, more: &str, tail: &str, templates: &str) -> Result<H
     let text: String = kept.collect::<Vec<_>>().join("\n");
     let text: ChannelsConfig = toml::from_str(&format!("{more}\n{text}\n{tail}")).unwrap();
     let files = BTreeMap::from([("t.xml".to_owned(), templates.as_bytes().to_vec())]);
-    HandlerConfig::new(&text, OverrideSummary { messages: usize::MAX, framing: true }, &files)
+    HandlerConfig::new(&text, OverrideSummary { messages: usize::MAX, has_own_framing: true }, &files)
 }
 
 /// A number with stop bit; for optional fields and signs nothing is needed here.

@@ -150,7 +150,7 @@ fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
         let files = BTreeMap::from([("t.xml".to_owned(), xml.into_bytes())]);
         let config = HandlerConfig::new(
             &toml::from_str(&table).unwrap(),
-            OverrideSummary { messages: 1, framing: true },
+            OverrideSummary { messages: 1, has_own_framing: true },
             &files,
         );
         let config = config.unwrap();
@@ -182,16 +182,16 @@ fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
             all(&behind, chance, &mut bytes);
             let message = decoder.decode(&bytes).unwrap();
             assert_eq!(message.bytes, bytes.len());
-            let kind = set.kinds[message.template];
-            let context = VisitorContext { config: &config, ids: &mut quick.1 };
+            let kind = set.kind_by_template[message.template];
+            let context = VisitorContext { config: &config, long_ids: &mut quick.1 };
             field_visitor::extract_fields(&message, kind, 0, context, &mut quick.0);
             let from = slow.0.entries.len() as u32;
-            let context = VisitorContext { config: &config, ids: &mut slow.1 };
+            let context = VisitorContext { config: &config, long_ids: &mut slow.1 };
             let mut slowly = Slowly(FieldVisitor::new(&message, kind, 0, context, &mut slow.0).unwrap());
             message.visit(&mut slowly);
             slow.0.messages.last_mut().unwrap().entries =
                 BatchRange { from, to: slow.0.entries.len() as u32 };
-            bad += u32::from(slow.0.messages.last().unwrap().bad.is_some());
+            bad += u32::from(slow.0.messages.last().unwrap().message_fault.is_some());
         }
         assert_eq!(format!("{quick:?}"), format!("{slow:?}"), "{table}");
         entries += slow.0.entries.len();

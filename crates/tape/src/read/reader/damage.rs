@@ -15,15 +15,15 @@ const PARTS_MAX: usize = 1000;
 impl Reader {
     /// Turns the comparison with checksums on or off, for all later reads.
     pub fn set_verify(&mut self, on: bool) {
-        (self.checks.on, self.lookup_checks.on) = (on, on);
-        self.limit = self.offset;
-        self.checks.begin();
-        self.lookup_checks.begin();
+        (self.checks.is_enabled, self.lookup_checks.is_enabled) = (on, on);
+        self.limit_offset = self.offset;
+        self.checks.begin_segment();
+        self.lookup_checks.begin_segment();
     }
 
     /// Makes damage something to be passed over and counted, or an error again.
     pub fn set_skip_damage(&mut self, skip: bool) {
-        self.skip = skip;
+        self.skips_damage = skip;
     }
 
     /// Returns the damaged parts that the reader has passed over.
@@ -33,7 +33,7 @@ impl Reader {
 
     /// Returns the bytes that should have a checksum but could not be compared with it.
     pub fn unverified(&self) -> &UnverifiedBytes {
-        &self.checks.unverified
+        &self.checks.unverified_bytes
     }
 
     /// Treats a frame of the current segment as damaged because of its content: returns an error, or passes over it if
@@ -44,15 +44,15 @@ impl Reader {
     pub fn refuse(&mut self, position: Position, reason: &dyn std::fmt::Display) -> Result<()> {
         let error = self.damage_at(position, reason);
         let base = Position(self.position.0 - self.offset);
-        if let Some(segment) = self.segment.as_ref().filter(|segment| segment.base == base)
-            && self.skip
+        if let Some(segment) = self.segment.as_ref().filter(|segment| segment.base_position == base)
+            && self.skips_damage
             && position >= base
             && position < self.position
         {
             // The frame counts as passed over, with everything after it.
             let mut offset = position.0 - base.0;
             while offset < self.offset
-                && let HeaderWordState::Frame(header) = segment.look(offset)
+                && let HeaderWordState::Frame(header) = segment.header_state(offset)
             {
                 self.ordinal -= u64::from(!header.is_meta());
                 offset += header.len_bytes() as u64;
@@ -64,8 +64,8 @@ impl Reader {
 
     /// Makes the error for a frame at `position` whose content shows damage.
     pub fn damage_at(&self, position: Position, reason: &dyn std::fmt::Display) -> Error {
-        let size = self.live.meta.segment_bytes;
-        let path = segment_path(&self.live.paths.segments(), position.0 / size);
+        let size = self.segment_locator.meta.segment_bytes;
+        let path = segment_path(&self.segment_locator.paths.segments(), position.0 / size);
         Error::damage(&path, HEADER_PAGE + position.0 % size, format!("position {position}: {reason}"))
     }
 
@@ -78,21 +78,21 @@ impl Reader {
     pub fn skip_damage(&mut self) -> Result<Option<Position>> {
         let (epoch, furthest) = (self.epoch, self.position);
         self.apply_cut(furthest)?;
-        let before = (self.offset, self.limit, self.position, self.ordinal);
+        let state_before = (self.offset, self.limit_offset, self.position, self.ordinal);
         let segment = self.segment.take();
         if self.next_segment()? {
-            self.adopt(epoch, furthest)?;
+            self.adopt_epoch(epoch, furthest)?;
             return Ok(Some(self.position()));
         }
-        (self.offset, self.limit, self.position, self.ordinal) = before;
+        (self.offset, self.limit_offset, self.position, self.ordinal) = state_before;
         (self.segment, self.epoch) = (segment, epoch);
         Ok(None)
     }
 
     /// Goes to the start of the next segment that can be opened. Returns false if there is no such segment.
     fn next_segment(&mut self) -> Result<bool> {
-        let current_index = self.position.0 / self.live.meta.segment_bytes;
-        for index in self.live.indices()?.into_iter().filter(|&index| index > current_index) {
+        let current_index = self.position.0 / self.segment_locator.meta.segment_bytes;
+        for index in self.segment_locator.indices()?.into_iter().filter(|&index| index > current_index) {
             match self.begin_at(index) {
                 Ok(true) => return Ok(true),
                 Ok(false) | Err(Error::Damage { .. } | Error::ForeignVersion { .. }) => {}
@@ -104,19 +104,26 @@ impl Reader {
 
     /// Passes over damage if the options say so; otherwise, and for any other error, returns the error.
     pub(crate) fn pass_over(&mut self, error: Error) -> Result<()> {
-        let (Error::Damage { path, offset, reason: message }, true) = (&error, self.skip) else {
+        let (Error::Damage { path, offset, reason: message }, true) = (&error, self.skips_damage) else {
             return Err(error);
         };
-        let from = self.position;
+        let old_position = self.position;
         let (path, offset, reason) = (path.clone(), *offset, message.clone());
-        let part = DamagedPart { path, offset, reason, from, to: from, events: None };
+        let part = DamagedPart {
+            file_path: path,
+            offset,
+            reason,
+            from_position: old_position,
+            to_position: old_position,
+            events: None,
+        };
         self.damaged.count += 1;
         if self.damaged.parts.len() < PARTS_MAX {
             self.damaged.parts.push(part);
         }
         self.damaged.uncounted += 1;
         let ordinal = self.ordinal_known.then_some(self.ordinal);
-        self.stop = Some(DamageStop { position: self.position, ordinal, counted: 0 });
+        self.damage_stop = Some(DamageStop { position: self.position, ordinal, counted_bytes: 0 });
         self.segment = None;
         self.continue_after_damage().map(drop)
     }
@@ -126,12 +133,12 @@ impl Reader {
     /// # Errors
     /// Fails with [`Error::Rewound`] if the tape was cut back before the damage; the reader is then at the cut.
     pub(crate) fn continue_after_damage(&mut self) -> Result<bool> {
-        let Some(stop) = self.stop else { return Ok(true) };
+        let Some(stop) = self.damage_stop else { return Ok(true) };
         let epoch = self.epoch;
         self.apply_cut(stop.position)?;
         self.position = stop.position;
         let has_next = self.next_segment()?;
-        self.adopt(epoch, stop.position)?;
+        self.adopt_epoch(epoch, stop.position)?;
         let (to, events) = if has_next {
             self.ordinal_known = true;
             (self.position, stop.ordinal.map(|ordinal| self.ordinal.saturating_sub(ordinal)))
@@ -140,13 +147,13 @@ impl Reader {
             (self.known_end().max(stop.position), None)
         };
         if let Some(part) = self.damaged.parts.get_mut(self.damaged.count as usize - 1) {
-            (part.to, part.events) = (to, events);
+            (part.to_position, part.events) = (to, events);
         }
         let lost_bytes = to.0 - stop.position.0;
-        self.damaged.bytes = (self.damaged.bytes + lost_bytes).saturating_sub(stop.counted);
-        self.stop = Some(DamageStop { counted: lost_bytes, ..stop });
+        self.damaged.bytes = (self.damaged.bytes + lost_bytes).saturating_sub(stop.counted_bytes);
+        self.damage_stop = Some(DamageStop { counted_bytes: lost_bytes, ..stop });
         if has_next {
-            self.stop = None;
+            self.damage_stop = None;
             if let Some(events) = events {
                 self.damaged.events += events;
                 self.damaged.uncounted -= 1;
@@ -158,8 +165,8 @@ impl Reader {
     /// Returns the end of the tape as the state page or the file of the durable position gives it.
     fn known_end(&self) -> Position {
         match &self.page {
-            Some(page) => page.end().0,
-            None => load_durable(&self.live.paths).map_or(Position(0), |durable| durable.position),
+            Some(page) => page.published_end().0,
+            None => load_durable(&self.segment_locator.paths).map_or(Position(0), |durable| durable.position),
         }
     }
 }

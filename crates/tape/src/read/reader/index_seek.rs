@@ -62,10 +62,10 @@ impl TimeRange {
     }
 
     fn query(self) -> TimeQuery {
-        let first = self.since.map_or(i64::MIN, |since| since.0);
+        let first_ns = self.since.map_or(i64::MIN, |since| since.0);
         match self.until.map(|until| until.0.checked_sub(1)) {
-            None => TimeQuery::Within { first, last: i64::MAX },
-            Some(Some(last)) => TimeQuery::Within { first, last },
+            None => TimeQuery::Within { first: first_ns, last: i64::MAX },
+            Some(Some(last)) => TimeQuery::Within { first: first_ns, last },
             // Nothing is before the least time.
             Some(None) => TimeQuery::Within { first: i64::MAX, last: i64::MIN },
         }
@@ -76,25 +76,25 @@ impl TimeRange {
 #[derive(Debug, Default)]
 pub(crate) struct IndexCursor {
     /// Segment and epoch for which it was looked for.
-    key: Option<(u64, Option<u64>)>,
+    segment_key: Option<(u64, Option<u64>)>,
     segment_index: Option<SegmentIndex>,
     /// The query for which positions from one to the other are read without a question.
     query: Option<TimeQuery>,
-    from: Position,
-    to: Position,
+    from_position: Position,
+    to_position: Position,
 }
 
 impl IndexCursor {
     fn covers(&self, position: Position, query: TimeQuery) -> bool {
-        self.query == Some(query) && self.from <= position && position < self.to
+        self.query == Some(query) && self.from_position <= position && position < self.to_position
     }
 
-    fn cover(&mut self, query: TimeQuery, from: Position, to: Position) {
-        (self.query, self.from, self.to) = (Some(query), from, to);
+    fn set_covered(&mut self, query: TimeQuery, from: Position, to: Position) {
+        (self.query, self.from_position, self.to_position) = (Some(query), from, to);
     }
 
     /// Drops the loaded index, because it does not match the frames.
-    fn distrust(&mut self) {
+    fn drop_index(&mut self) {
         self.segment_index = None;
     }
 }
@@ -112,16 +112,16 @@ impl Reader {
     pub fn seek_ordinal(&mut self, ordinal: u64) -> Result<SeekOutcome> {
         let (epoch, before) = (self.epoch, self.position);
         self.apply_cut(before)?;
-        self.stop = None;
-        let indices = self.live.indices()?;
+        self.damage_stop = None;
+        let indices = self.segment_locator.indices()?;
         let index = self.segment_of_event(&indices, ordinal)?;
         if let Err(e) = self.begin_at(index) {
             self.pass_over(e)?;
         }
-        self.adopt(epoch, before)?;
+        self.adopt_epoch(epoch, before)?;
         self.jump_to_chunk(index, |segment_index| {
-            let before = ordinal.saturating_sub(segment_index.first_ordinal);
-            segment_index.entries.partition_point(|entry| entry.before <= before)
+            let ordinal_in_segment = ordinal.saturating_sub(segment_index.first_ordinal);
+            segment_index.entries.partition_point(|entry| entry.events_before <= ordinal_in_segment)
         });
         loop {
             let Some((offset, header)) = self.advance()? else { return Ok(self.at_end()) };
@@ -142,20 +142,22 @@ impl Reader {
     pub fn seek_frame(&mut self, position: Position) -> Result<SeekOutcome> {
         let (epoch, before) = (self.epoch, self.position);
         self.apply_cut(before)?;
-        self.stop = None;
-        let oldest = self.live.oldest()?;
+        self.damage_stop = None;
+        let oldest = self.segment_locator.oldest_position()?;
         if position < oldest {
             return Err(Error::Retained { position, oldest });
         }
-        let indices = self.live.indices()?;
-        let (wanted, offset) =
-            (position.0 / self.live.meta.segment_bytes, position.0 % self.live.meta.segment_bytes);
+        let indices = self.segment_locator.indices()?;
+        let (wanted, offset) = (
+            position.0 / self.segment_locator.meta.segment_bytes,
+            position.0 % self.segment_locator.meta.segment_bytes,
+        );
         let next_slot = indices.partition_point(|&index| index <= wanted);
         let index = next_slot.checked_sub(1).map_or(0, |slot| indices[slot]);
         if let Err(e) = self.begin_at(index) {
             self.pass_over(e)?;
         }
-        self.adopt(epoch, before)?;
+        self.adopt_epoch(epoch, before)?;
         if index == wanted {
             self.jump_to_chunk(index, |segment_index| {
                 segment_index.entries.partition_point(|entry| entry.offset <= offset)
@@ -163,7 +165,9 @@ impl Reader {
         }
         loop {
             let Some((frame_offset, header)) = self.advance()? else { return Ok(self.at_end()) };
-            if self.segment.as_ref().expect("a segment after a frame").base.plus(frame_offset) >= position {
+            if self.segment.as_ref().expect("a segment after a frame").base_position.plus(frame_offset)
+                >= position
+            {
                 // Bookkeeping was not counted.
                 self.ordinal += u64::from(header.is_meta());
                 return Ok(self.step_back(frame_offset));
@@ -181,12 +185,12 @@ impl Reader {
     pub fn seek_time(&mut self, time: UnixNanos) -> Result<SeekOutcome> {
         let (epoch, before) = (self.epoch, self.position);
         self.apply_cut(before)?;
-        self.stop = None;
-        let first = self.live.indices()?.first().copied().unwrap_or(0);
-        if let Err(e) = self.begin_at(first) {
+        self.damage_stop = None;
+        let oldest_index = self.segment_locator.indices()?.first().copied().unwrap_or(0);
+        if let Err(e) = self.begin_at(oldest_index) {
             self.pass_over(e)?;
         }
-        self.adopt(epoch, before)?;
+        self.adopt_epoch(epoch, before)?;
         match self.advance_to(TimeQuery::Later(time.0), false)? {
             Some((offset, _)) => Ok(self.step_back(offset)),
             None => Ok(self.at_end()),
@@ -207,13 +211,13 @@ impl Reader {
         let segment = self.segment.as_ref().expect("a segment after a frame");
         // SAFETY: `advance` saw the frame committed at `offset`, with its length inside the segment.
         let bytes = unsafe { segment.bytes(offset, header.len_bytes()) };
-        Ok(Some((ordinal, Frame { position: segment.base.plus(offset), header, bytes })))
+        Ok(Some((ordinal, Frame { position: segment.base_position.plus(offset), header, bytes })))
     }
 
     /// Steps over frames up to the next event of `query`, or with `meta` the next bookkeeping.
     fn advance_to(&mut self, query: TimeQuery, meta: bool) -> Result<Option<(u64, FrameHeader)>> {
         loop {
-            while !self.index.covers(self.position, query) {
+            while !self.index_cursor.covers(self.position, query) {
                 self.pass_chunks(query)?;
             }
             let Some((offset, header)) = self.advance()? else { return Ok(None) };
@@ -234,66 +238,70 @@ impl Reader {
     /// segment with one. Says how far to read before the next question, or is in a later segment afterwards.
     #[cold]
     fn pass_chunks(&mut self, query: TimeQuery) -> Result<()> {
-        let size = self.live.meta.segment_bytes;
+        let size = self.segment_locator.meta.segment_bytes;
         let position = self.position;
-        if self.stop.is_some() || self.is_rewound {
+        if self.damage_stop.is_some() || self.is_rewound {
             // The next look at the tape decides where it continues.
-            self.index.cover(query, position, position.plus(1));
+            self.index_cursor.set_covered(query, position, position.plus(1));
             return Ok(());
         }
         let (index, offset) = (position.0 / size, position.0 % size);
-        let end = Position((index + 1).saturating_mul(size));
+        let segment_end = Position((index + 1).saturating_mul(size));
         // A place within a segment that is not open yet is found by the reader first.
-        let is_open = self.segment.as_ref().is_some_and(|segment| segment.index == index);
+        let is_open = self.segment.as_ref().is_some_and(|segment| segment.segment_index == index);
         if !is_open && offset > 0 {
-            self.index.cover(query, position, position.plus(1));
+            self.index_cursor.set_covered(query, position, position.plus(1));
             return Ok(());
         }
         self.load_index(index);
-        let Some(segment_index) = &self.index.segment_index else {
-            self.index.cover(query, position, end);
+        let Some(segment_index) = &self.index_cursor.segment_index else {
+            self.index_cursor.set_covered(query, position, segment_end);
             return Ok(());
         };
-        let next = segment_index.entries.partition_point(|entry| entry.offset < offset);
-        if next > 0 && offset < segment_index.chunk_end(next - 1) {
+        let next_entry = segment_index.entries.partition_point(|entry| entry.offset < offset);
+        if next_entry > 0 && offset < segment_index.chunk_end(next_entry - 1) {
             // In the middle of a chunk.
-            let to = Position(index * size + segment_index.chunk_end(next - 1));
-            self.index.cover(query, position, to);
+            let chunk_end = Position(index * size + segment_index.chunk_end(next_entry - 1));
+            self.index_cursor.set_covered(query, position, chunk_end);
             return Ok(());
         }
-        let wanted =
-            (next..segment_index.entries.len()).find(|&i| segment_index.entries[i].times.may_match(&query));
-        let Some(wanted) = wanted else { return self.pass_segments(index, query) };
-        let to = Position(index * size + segment_index.chunk_end(wanted));
+        let wanted_entry = (next_entry..segment_index.entries.len())
+            .find(|&i| segment_index.entries[i].time_bounds.may_match(&query));
+        let Some(wanted_entry) = wanted_entry else { return self.pass_segments(index, query) };
+        let chunk_end = Position(index * size + segment_index.chunk_end(wanted_entry));
         if !is_open {
             // Only by its start is it known which lineage it is of.
             self.begin_segment(index)?;
         }
-        match self.jump(wanted) {
-            true => self.index.cover(query, self.position, to),
-            false => self.index.cover(query, self.position, end),
+        match self.jump_to_entry(wanted_entry) {
+            true => self.index_cursor.set_covered(query, self.position, chunk_end),
+            false => self.index_cursor.set_covered(query, self.position, segment_end),
         }
         Ok(())
     }
 
     /// Continues after segment `index`, whose rest has no event of `query`.
     fn pass_segments(&mut self, index: u64, query: TimeQuery) -> Result<()> {
-        let indices = self.live.indices()?;
+        let indices = self.segment_locator.indices()?;
         let is_there = |index: u64| indices.binary_search(&index).is_ok();
-        let mut next = index + 1;
-        if !is_there(next) {
+        let mut next_index = index + 1;
+        if !is_there(next_index) {
             // The end of the tape is in this segment, or will be in the next: it is found by the frames.
-            let end = Position(next.saturating_mul(self.live.meta.segment_bytes));
-            self.index.cover(query, self.position, end);
+            let segment_end = Position(next_index.saturating_mul(self.segment_locator.meta.segment_bytes));
+            self.index_cursor.set_covered(query, self.position, segment_end);
             return Ok(());
         }
-        while is_there(next + 1) && self.is_usable(next) {
-            match SegmentIndex::load_summary(&self.live.paths, &self.live.meta, next) {
-                Some(summary) if !summary.times.may_match(&query) => next += 1,
+        while is_there(next_index + 1) && self.is_usable(next_index) {
+            match SegmentIndex::load_summary(
+                &self.segment_locator.paths,
+                &self.segment_locator.meta,
+                next_index,
+            ) {
+                Some(summary) if !summary.time_bounds.may_match(&query) => next_index += 1,
                 _ => break,
             }
         }
-        self.begin_segment(next)
+        self.begin_segment(next_index)
     }
 
     /// Goes to the start of segment `index`, which comes after the reader's place.
@@ -301,84 +309,87 @@ impl Reader {
         let (epoch, before) = (self.epoch, self.position);
         self.apply_cut(before)?;
         if let Some(segment) = self.segment.take() {
-            self.live.return_segment(segment);
+            self.segment_locator.return_segment(segment);
         }
         if let Err(e) = self.begin_at(index) {
             self.pass_over(e)?;
         }
-        self.adopt(epoch, before)
+        self.adopt_epoch(epoch, before)
     }
 
     /// Loads the index of segment `index`, if it exists and can be trusted.
     fn load_index(&mut self, index: u64) {
         let key = Some((index, self.epoch));
-        if self.index.key != key {
-            self.index.key = key;
+        if self.index_cursor.segment_key != key {
+            self.index_cursor.segment_key = key;
             let usable = self.is_usable(index);
-            let load = || SegmentIndex::load(&self.live.paths, &self.live.meta, index);
-            self.index.segment_index = usable.then(load).flatten();
+            let load = || SegmentIndex::load(&self.segment_locator.paths, &self.segment_locator.meta, index);
+            self.index_cursor.segment_index = usable.then(load).flatten();
         }
     }
 
     /// Returns whether a power loss cannot have removed the frames that the index of segment `index` describes.
     fn is_usable(&mut self, index: u64) -> bool {
-        let path = segment_path(&self.live.paths.segments(), index);
-        let end = Position((index + 1).saturating_mul(self.live.meta.segment_bytes));
-        is_sealed(&path) || survives(&self.live.paths, end).unwrap_or(false)
+        let path = segment_path(&self.segment_locator.paths.segments(), index);
+        let segment_end = Position((index + 1).saturating_mul(self.segment_locator.meta.segment_bytes));
+        is_sealed(&path) || survives(&self.segment_locator.paths, segment_end).unwrap_or(false)
     }
 
     /// Jumps to the chunk of entry `i` in the open segment. Returns false and stays if the frames do not agree with the
     /// index.
-    fn jump(&mut self, i: usize) -> bool {
-        let (Some(segment), Some(segment_index)) = (&self.segment, &self.index.segment_index) else {
+    fn jump_to_entry(&mut self, i: usize) -> bool {
+        let (Some(segment), Some(segment_index)) = (&self.segment, &self.index_cursor.segment_index) else {
             return false;
         };
         let entry = segment_index.entries[i];
-        let first = segment.first_ordinal(&self.live.meta);
-        let confirmed = self.index.key.is_some_and(|(index, _)| index == segment.index)
-            && first.is_ok_and(|first| first == segment_index.first_ordinal)
-            && segment.look(entry.offset) != HeaderWordState::Nothing
-            && segment_index.is_confirmed(i, segment);
+        let first_ordinal = segment.first_ordinal(&self.segment_locator.meta);
+        let confirmed =
+            self.index_cursor.segment_key.is_some_and(|(index, _)| index == segment.segment_index)
+                && first_ordinal.is_ok_and(|first| first == segment_index.first_ordinal)
+                && segment.header_state(entry.offset) != HeaderWordState::Nothing
+                && segment_index.is_confirmed(i, segment);
         if !confirmed {
-            self.index.distrust();
+            self.index_cursor.drop_index();
             return false;
         }
-        let ordinal = segment_index.first_ordinal + entry.before;
-        (self.offset, self.position) = (entry.offset, segment.base.plus(entry.offset));
-        self.limit = self.limit.max(self.offset);
+        let ordinal = segment_index.first_ordinal + entry.events_before;
+        (self.offset, self.position) = (entry.offset, segment.base_position.plus(entry.offset));
+        self.limit_offset = self.limit_offset.max(self.offset);
         (self.ordinal, self.ordinal_known) = (ordinal, true);
-        self.idle = 0;
+        self.idle_polls = 0;
         true
     }
 
     /// Jumps within segment `index`, at whose start the reader is, to the last of the chunks that `count` counts from its
     /// start.
     fn jump_to_chunk(&mut self, index: u64, count: impl FnOnce(&SegmentIndex) -> usize) {
-        if self.segment.as_ref().is_none_or(|segment| segment.index != index) {
+        if self.segment.as_ref().is_none_or(|segment| segment.segment_index != index) {
             return;
         }
         self.load_index(index);
-        let Some(segment_index) = &self.index.segment_index else { return };
+        let Some(segment_index) = &self.index_cursor.segment_index else { return };
         if let Some(chunk) = count(segment_index).checked_sub(1) {
-            self.jump(chunk);
+            self.jump_to_entry(chunk);
         }
     }
 
     /// Finds the last segment that begins at or before event `ordinal`.
     fn segment_of_event(&self, indices: &[u64], ordinal: u64) -> Result<u64> {
         let Some(&oldest) = indices.first() else { return Ok(0) };
-        if let Ok(Some((_, first))) = self.live.segment(oldest)
+        if let Ok(Some((_, first))) = self.segment_locator.segment(oldest)
             && first > ordinal
         {
-            let (oldest, oldest_ordinal) = (self.live.oldest()?, first);
+            let (oldest, oldest_ordinal) = (self.segment_locator.oldest_position()?, first);
             return Err(Error::RetainedEvent { ordinal, oldest_ordinal, oldest });
         }
         let (mut low, mut high) = (0, indices.len());
         while low + 1 < high {
             let middle = low + (high - low) / 2;
-            let begins_before = match self.live.segment(indices[middle]) {
+            let begins_before = match self.segment_locator.segment(indices[middle]) {
                 // The first ordinal of a segment without a frame is not final.
-                Ok(Some((segment, first))) => first <= ordinal && segment.look(0) != HeaderWordState::Nothing,
+                Ok(Some((segment, first))) => {
+                    first <= ordinal && segment.header_state(0) != HeaderWordState::Nothing
+                }
                 // It is met on the way from an earlier one.
                 Ok(None) | Err(Error::Damage { .. }) => false,
                 Err(e) => return Err(e),
@@ -393,7 +404,7 @@ impl Reader {
 
     /// Steps back before the last event read, whose frame is at data offset `offset`.
     fn step_back(&mut self, offset: u64) -> SeekOutcome {
-        let base = self.segment.as_ref().expect("a segment after a frame").base;
+        let base = self.segment.as_ref().expect("a segment after a frame").base_position;
         (self.position, self.offset) = (base.plus(offset), offset);
         self.ordinal -= 1;
         SeekOutcome::Event { position: self.position, ordinal: self.ordinal }

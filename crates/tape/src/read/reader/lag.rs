@@ -20,20 +20,21 @@ impl Reader {
     /// Fails at damage on the way to the end of a closed tape.
     pub fn lag(&mut self) -> Result<ReaderLag> {
         self.look_for_page()?;
-        let (end, ordinal) = match (&self.page, self.ended) {
-            (Some(page), _) => page.end(),
+        let (end, ordinal) = match (&self.page, self.closed_end) {
+            (Some(page), _) => page.published_end(),
             (None, Some(ended)) => ended,
             (None, None) => {
-                let options = ReadOptions { verify: self.checks.on, skip_damage: self.skip };
-                let reader = Self::open_with(&self.live.paths.dir, StartPosition::End, options)?;
-                let ended = (reader.position(), reader.ordinal());
-                self.ended = Some(ended);
-                ended
+                let options = ReadOptions { verify: self.checks.is_enabled, skip_damage: self.skips_damage };
+                let reader =
+                    Self::open_with(&self.segment_locator.paths.tape_dir, StartPosition::End, options)?;
+                let tape_end = (reader.position(), reader.ordinal());
+                self.closed_end = Some(tape_end);
+                tape_end
             }
         };
         let removal_position = match &self.page {
             Some(page) => page.announced(),
-            None => self.live.oldest()?,
+            None => self.segment_locator.oldest_position()?,
         };
         let (position, next) = (self.position(), self.ordinal());
         Ok(ReaderLag {
@@ -63,10 +64,10 @@ impl Reader {
         let epoch = self.epoch;
         self.apply_cut(self.position())?;
         let (position, ordinal) = (self.position(), self.ordinal());
-        self.stop = None;
+        self.damage_stop = None;
         loop {
-            let oldest = self.live.indices()?.first().copied().unwrap_or(0);
-            if self.live.oldest()? <= position {
+            let oldest = self.segment_locator.indices()?.first().copied().unwrap_or(0);
+            if self.segment_locator.oldest_position()? <= position {
                 return Ok(RetentionLoss::default());
             }
             // Retention may be faster than we are.
@@ -74,31 +75,31 @@ impl Reader {
                 break;
             }
         }
-        self.adopt(epoch, position)?;
+        self.adopt_epoch(epoch, position)?;
         let skipped = RetentionLoss {
             bytes: self.position().0.saturating_sub(position.0),
             events: self.ordinal().saturating_sub(ordinal),
         };
-        self.skipped.bytes += skipped.bytes;
-        self.skipped.events += skipped.events;
+        self.retention_loss.bytes += skipped.bytes;
+        self.retention_loss.events += skipped.events;
         Ok(skipped)
     }
 
     /// Returns all that [`Reader::skip_to_oldest`] has skipped.
     pub fn skipped(&self) -> RetentionLoss {
-        self.skipped
+        self.retention_loss
     }
 
     /// Maps the state page if it exists, and releases a page that has been removed.
     pub(crate) fn look_for_page(&mut self) -> Result<()> {
         if self.page.as_ref().is_some_and(StatePage::is_retired) {
             self.page = None;
-            self.ended = None;
+            self.closed_end = None;
         }
         if self.page.is_none() {
-            self.page = StatePage::look(&self.live.paths)?;
+            self.page = StatePage::attach_reader(&self.segment_locator.paths)?;
             if self.page.is_some() {
-                self.ended = None;
+                self.closed_end = None;
             }
         }
         Ok(())

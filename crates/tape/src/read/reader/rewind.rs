@@ -54,14 +54,14 @@ impl Reader {
     pub fn cut_before(dir: &Path, point: LineagePoint) -> Result<Option<LineagePoint>> {
         let mut reader = Self::unpositioned(SegmentLocator::open(dir)?);
         let epoch = reader.epoch_now()?;
-        let paths = &reader.live.paths;
-        let lineage = Lineage::load(paths, reader.live.meta.id)?;
-        let to = lineage.map_or(point.position, |lineage| lineage.resume(point));
-        if to < point.position {
-            return Ok(Some(LineagePoint { epoch, position: to }));
+        let paths = &reader.segment_locator.paths;
+        let lineage = Lineage::load(paths, reader.segment_locator.meta.id)?;
+        let resume_position = lineage.map_or(point.position, |lineage| lineage.resume(point));
+        if resume_position < point.position {
+            return Ok(Some(LineagePoint { epoch, position: resume_position }));
         }
-        let end = find_end(&reader.live, load_durable(paths)?.position)?;
-        Ok((end < point.position).then_some(LineagePoint { epoch: epoch + 1, position: end }))
+        let tape_end = find_end(&reader.segment_locator, load_durable(paths)?.position)?;
+        Ok((tape_end < point.position).then_some(LineagePoint { epoch: epoch + 1, position: tape_end }))
     }
 
     /// Resumes at a place; where retention has removed it and `removal` is given, at the oldest position there is,
@@ -79,7 +79,7 @@ impl Reader {
             // A writer that opened meanwhile may have cut the tape, and this did not ask about that cut.
             if reader.epoch_now()? == epoch {
                 if to < point.position {
-                    reader.rewound(ReaderRewind { from: point.position, to });
+                    reader.rewound(ReaderRewind { reader_position: point.position, resume_position: to });
                 }
                 return Ok(reader);
             }
@@ -87,25 +87,30 @@ impl Reader {
     }
 
     fn resume_once(mut self, point: LineagePoint, removal: Option<Option<u64>>) -> Result<(Self, Position)> {
-        let lineage = Lineage::load(&self.live.paths, self.live.meta.id)?;
-        let mut to = lineage.map_or(point.position, |lineage| lineage.resume(point));
-        let mut outcome = self.seek_in_epoch(to);
+        let lineage = Lineage::load(&self.segment_locator.paths, self.segment_locator.meta.id)?;
+        let mut resume_position = lineage.map_or(point.position, |lineage| lineage.resume(point));
+        let mut outcome = self.seek_in_epoch(resume_position);
         if let Err(Error::NoFrame(_)) = outcome {
             // Before a writer has recovered the tape no lineage knows of the cut.
-            let end = find_end(&self.live, load_durable(&self.live.paths)?.position)?;
-            if to > end {
-                to = end;
-                outcome = self.seek_in_epoch(to);
+            let tape_end =
+                find_end(&self.segment_locator, load_durable(&self.segment_locator.paths)?.position)?;
+            if resume_position > tape_end {
+                resume_position = tape_end;
+                outcome = self.seek_in_epoch(resume_position);
             }
         }
         match (outcome, removal) {
             (Err(Error::Retained { .. }), Some(ordinal)) => {
-                let ordinal = ordinal.filter(|_| to == point.position);
-                let options = ReadOptions { verify: self.checks.on, skip_damage: self.skip };
-                Ok((Self::open_after_removal(&self.live.paths.dir, to, ordinal)?.with_options(options), to))
+                let ordinal = ordinal.filter(|_| resume_position == point.position);
+                let options = ReadOptions { verify: self.checks.is_enabled, skip_damage: self.skips_damage };
+                Ok((
+                    Self::open_after_removal(&self.segment_locator.paths.tape_dir, resume_position, ordinal)?
+                        .with_options(options),
+                    resume_position,
+                ))
             }
             (Err(e), _) => Err(e),
-            (Ok(()), _) => Ok((self, to)),
+            (Ok(()), _) => Ok((self, resume_position)),
         }
     }
 
@@ -118,21 +123,22 @@ impl Reader {
     /// Counts how often the tape was cut back before this reader's position. The count includes a cut for which the
     /// reader has yet to return [`Error::Rewound`].
     pub fn rewinds(&self) -> RewindTotals {
-        self.rewinds
+        self.rewind_totals
     }
 
     /// Returns the error for the last rewind that was not reported yet.
     pub(crate) fn take_rewind_error(&mut self) -> Error {
         self.is_rewound = false;
-        let ReaderRewind { from, to } = self.rewinds.last.expect("a reader that is rewound knows where");
+        let ReaderRewind { reader_position: from, resume_position: to } =
+            self.rewind_totals.last_rewind.expect("a reader that is rewound knows where");
         Error::Rewound { from, to }
     }
 
     /// Keeps in mind that the tape was cut back; the next look at the tape says so.
     fn rewound(&mut self, rewound: ReaderRewind) {
-        self.rewinds.count += 1;
-        self.rewinds.bytes += rewound.from.0.saturating_sub(rewound.to.0);
-        self.rewinds.last = Some(rewound);
+        self.rewind_totals.count += 1;
+        self.rewind_totals.bytes += rewound.reader_position.0.saturating_sub(rewound.resume_position.0);
+        self.rewind_totals.last_rewind = Some(rewound);
         self.is_rewound = true;
         // Without a segment the next look is the slow one.
         self.set_position(self.position());
@@ -153,17 +159,19 @@ impl Reader {
         if self.epoch_now()? == epoch {
             return Ok(());
         }
-        let Some(lineage) = Lineage::load(&self.live.paths, self.live.meta.id)? else { return Ok(()) };
-        let to = lineage.resume(LineagePoint { epoch, position: from });
-        if to >= from {
+        let Some(lineage) = Lineage::load(&self.segment_locator.paths, self.segment_locator.meta.id)? else {
+            return Ok(());
+        };
+        let resume_position = lineage.resume(LineagePoint { epoch, position: from });
+        if resume_position >= from {
             return Ok(());
         }
-        let outcome = self.seek_in_epoch(to);
+        let outcome = self.seek_in_epoch(resume_position);
         if outcome.is_err() {
             // The obstacle, retention or damage, is met again from there.
-            self.set_position(to);
+            self.set_position(resume_position);
         }
-        self.rewound(ReaderRewind { from, to });
+        self.rewound(ReaderRewind { reader_position: from, resume_position });
         match outcome {
             Ok(()) | Err(Error::Retained { .. }) => Err(self.take_rewind_error()),
             Err(e) => Err(e),
@@ -175,7 +183,7 @@ impl Reader {
     ///
     /// # Errors
     /// Fails as [`Reader::apply_cut`] does.
-    pub(crate) fn adopt(&mut self, known_epoch: Option<u64>, position: Position) -> Result<()> {
+    pub(crate) fn adopt_epoch(&mut self, known_epoch: Option<u64>, position: Position) -> Result<()> {
         if known_epoch.is_none() || known_epoch == self.epoch {
             return Ok(());
         }
@@ -187,10 +195,10 @@ impl Reader {
 
     /// Finds segment `index` and its first ordinal, and sets the epoch of its frames. The epoch is the same before and
     /// after the look.
-    pub(crate) fn find(&mut self, index: u64) -> Result<Option<(MappedSegment, u64)>> {
+    pub(crate) fn find_segment(&mut self, index: u64) -> Result<Option<(MappedSegment, u64)>> {
         loop {
             let epoch = self.epoch_now()?;
-            let segment = self.live.segment(index)?;
+            let segment = self.segment_locator.segment(index)?;
             if self.epoch_now()? == epoch {
                 self.epoch = Some(epoch);
                 return Ok(segment);
@@ -200,6 +208,6 @@ impl Reader {
 
     fn epoch_now(&mut self) -> Result<u64> {
         self.look_for_page()?;
-        current_epoch(&self.live.paths, self.live.meta.id, self.page.as_ref())
+        current_epoch(&self.segment_locator.paths, self.segment_locator.meta.id, self.page.as_ref())
     }
 }

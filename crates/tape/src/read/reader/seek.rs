@@ -17,23 +17,23 @@ impl Reader {
         let (epoch, furthest) = (self.epoch, position.max(self.position));
         self.apply_cut(furthest)?;
         self.seek_in_epoch(position)?;
-        self.adopt(epoch, furthest)
+        self.adopt_epoch(epoch, furthest)
     }
 
     /// Goes to the frame at a position that is known to be of this epoch.
     pub(crate) fn seek_in_epoch(&mut self, position: Position) -> Result<()> {
-        let oldest = self.live.oldest()?;
+        let oldest = self.segment_locator.oldest_position()?;
         if position < oldest {
             return Err(Error::Retained { position, oldest });
         }
-        self.stop = None;
+        self.damage_stop = None;
         if let Err(e) = self.walk_to_segment_of(position) {
             self.pass_over(e)?;
         }
         let passed_over = self.damaged.count;
         while self.position < position {
             let Some((offset, header)) = self.advance()? else { return Err(Error::NoFrame(position)) };
-            let base = self.segment.as_ref().expect("a segment after a frame").base;
+            let base = self.segment.as_ref().expect("a segment after a frame").base_position;
             if self.damaged.count > passed_over && base.plus(offset) >= position {
                 // The frame lies in damage; this is the first one after it.
                 (self.position, self.offset) = (base.plus(offset), offset);
@@ -41,7 +41,7 @@ impl Reader {
                 return Ok(());
             }
         }
-        let after_damage = self.damaged.count > passed_over || self.stop.is_some();
+        let after_damage = self.damaged.count > passed_over || self.damage_stop.is_some();
         if self.position == position || after_damage { Ok(()) } else { Err(Error::NoFrame(position)) }
     }
 
@@ -50,27 +50,28 @@ impl Reader {
     /// # Errors
     /// Fails as [`Reader::seek`] does; unitape must have given out the position for this tape.
     pub fn frame_at(&mut self, position: Position) -> Result<Frame<'_>> {
-        let size = self.live.meta.segment_bytes;
+        let size = self.segment_locator.meta.segment_bytes;
         let (index, offset) = (position.0 / size, position.0 % size);
         if !offset.is_multiple_of(LINE as u64) {
             return Err(Error::NoFrame(position));
         }
-        if self.lookup_segment.as_ref().is_none_or(|s| s.index != index || !s.is_linked()) {
-            self.lookup_segment = self.live.segment(index)?.map(|(segment, _)| segment);
-            self.lookup_checks.begin();
+        if self.lookup_segment.as_ref().is_none_or(|s| s.segment_index != index || !s.is_linked()) {
+            self.lookup_segment = self.segment_locator.segment(index)?.map(|(segment, _)| segment);
+            self.lookup_checks.begin_segment();
             self.look_for_page()?;
         }
         let Some(segment) = &self.lookup_segment else {
-            self.live.explain_missing(index)?;
+            self.segment_locator.explain_missing(index)?;
             return Err(Error::NoFrame(position));
         };
         let origin = segment.filler_bytes();
         if offset < origin {
-            return Err(Error::Retained { position, oldest: segment.base.plus(origin) });
+            return Err(Error::Retained { position, oldest: segment.base_position.plus(origin) });
         }
-        let scope = SpanCheckContext { live: &self.live, page: self.page.as_ref(), segment };
+        let scope =
+            SpanCheckContext { segment_locator: &self.segment_locator, page: self.page.as_ref(), segment };
         self.lookup_checks.vouch(&scope, offset, offset + LINE as u64)?;
-        let HeaderWordState::Frame(header) = segment.look(offset) else {
+        let HeaderWordState::Frame(header) = segment.header_state(offset) else {
             return Err(Error::NoFrame(position));
         };
         self.lookup_checks.vouch(&scope, offset, offset + header.len_bytes() as u64)?;
@@ -81,18 +82,18 @@ impl Reader {
 
     /// Moves to the start of segment `index`, or to the position where it will be.
     pub(crate) fn begin_at(&mut self, index: u64) -> Result<bool> {
-        self.position = Position(index.saturating_mul(self.live.meta.segment_bytes));
-        (self.offset, self.limit) = (0, 0);
-        self.idle = 0;
-        self.checks.begin();
-        let opened_segment = self.find(index)?;
+        self.position = Position(index.saturating_mul(self.segment_locator.meta.segment_bytes));
+        (self.offset, self.limit_offset) = (0, 0);
+        self.idle_polls = 0;
+        self.checks.begin_segment();
+        let opened_segment = self.find_segment(index)?;
         let is_there = opened_segment.is_some();
         self.look_for_page()?;
         self.segment = opened_segment.map(|(mut segment, first_ordinal)| {
             self.ordinal = first_ordinal;
             // The first frame of a tape that begins within the segment.
             self.offset = segment.filler_bytes();
-            (self.limit, self.position) = (self.offset, segment.base.plus(self.offset));
+            (self.limit_offset, self.position) = (self.offset, segment.base_position.plus(self.offset));
             segment.enter_pages(self.offset);
             segment
         });
@@ -101,11 +102,11 @@ impl Reader {
 
     /// Moves to the start of the segment that holds `position`, or of the segment before it if that is missing.
     pub(crate) fn walk_to_segment_of(&mut self, position: Position) -> Result<()> {
-        let index = position.0 / self.live.meta.segment_bytes;
+        let index = position.0 / self.segment_locator.meta.segment_bytes;
         if !self.begin_at(index)? {
-            self.live.explain_missing(index)?;
+            self.segment_locator.explain_missing(index)?;
             if index > 0 && !self.begin_at(index - 1)? {
-                self.miss(index)?;
+                self.check_missing(index)?;
                 return Err(Error::NoFrame(position));
             }
         }

@@ -94,7 +94,7 @@ impl PeerArguments<'_> {
             cpus.push(cpu.parse().map_err(|_| Error::Option("a processor is a number"))?);
         }
         let nice = self.text(i + 5)?.parse().ok();
-        options.helpers = HelperThreadAffinity { cpus, nice };
+        options.helpers = HelperThreadAffinity { cpus, nice_value: nice };
         Ok(options)
     }
 }
@@ -117,7 +117,7 @@ pub(super) fn encode_options(options: &WriterOptions) -> Result<Vec<String>> {
         window.to_string(),
         dir,
         if cpus.is_empty() { NONE.to_owned() } else { cpus.join(",") },
-        options.helpers.nice.map_or_else(|| NONE.to_owned(), |n| n.to_string()),
+        options.helpers.nice_value.map_or_else(|| NONE.to_owned(), |n| n.to_string()),
     ])
 }
 

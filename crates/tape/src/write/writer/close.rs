@@ -20,10 +20,10 @@ impl Writer {
     }
 
     fn close_in_order(&mut self) -> Result<()> {
-        self.core.fork.check()?;
+        self.shared_state.fork.check_process()?;
         self.found_closed = None;
         // Acquire: pairs with the Release in `Claim::publish`.
-        let outstanding = self.core.outstanding.load(Ordering::Acquire);
+        let outstanding = self.shared_state.outstanding.load(Ordering::Acquire);
         if outstanding > 0 {
             return Err(Error::ClaimsOutstanding(outstanding));
         }
@@ -32,45 +32,45 @@ impl Writer {
         self.stay_newest()?;
         self.stop_keeper();
         // Release: pairs with the Acquire in the recorder's loop; `end` is final.
-        self.core.drain.store(true, Ordering::Release);
-        self.current = None;
-        *self.core.current.lock() = None;
+        self.shared_state.drain.store(true, Ordering::Release);
+        self.current_segment = None;
+        *self.shared_state.current.lock() = None;
         match self.recorder.take() {
-            Some(mut recorder) => with_committed_end(recorder.join(), self.end)?,
-            None => with_committed_end(self.drain_external(), self.end)?,
+            Some(mut recorder) => with_committed_end(recorder.join(), self.end_position)?,
+            None => with_committed_end(self.drain_external(), self.end_position)?,
         }
         // The oldest segment stays, also where nothing is in it yet: it says how many events come before it.
         let oldest = list_segments(&self.paths.segments())?.first().copied().unwrap_or(0);
         for dir in [self.paths.segments(), self.segments_dir.clone()] {
             for index in list_segments(&dir)? {
-                if index > oldest && index * self.meta.segment_bytes >= self.end.0 {
+                if index > oldest && index * self.meta.segment_bytes >= self.end_position.0 {
                     remove(&segment_path(&dir, index))?;
                     remove_beside(&self.paths, index)?;
                 }
             }
         }
-        let last = self.end.0 / self.meta.segment_bytes;
-        let path = segment_path(&self.paths.segments(), last);
-        if let Some((segment, _)) = MappedSegment::open(&path, &self.meta, last, true)? {
-            segment.free_blocks_after(self.end.0 - segment.base.0);
+        let last_segment = self.end_position.0 / self.meta.segment_bytes;
+        let path = segment_path(&self.paths.segments(), last_segment);
+        if let Some((segment, _)) = MappedSegment::open(&path, &self.meta, last_segment, true)? {
+            segment.free_blocks_after(self.end_position.0 - segment.base_position.0);
         }
-        if let Some(hot) = self.hot.take() {
+        if let Some(hot) = self.hot_directory.take() {
             hot.remove(&self.paths)?;
         }
         self.gates.close(&self.paths, self.meta.id)?;
-        self.lineage.open = None;
+        self.lineage.open_boot = None;
         self.lineage.store(&self.paths)?;
-        tidy(&self.paths, self.lock.take().expect("locked until closed"))?;
-        sync_dir(&self.paths.dir)
+        tidy(&self.paths, self.writer_lock.take().expect("locked until closed"))?;
+        sync_dir(&self.paths.tape_dir)
     }
 
     fn stop_keeper(&mut self) {
         // Relaxed: a wish; joining the thread orders everything else.
-        self.core.stop_preallocator.store(true, Ordering::Relaxed);
+        self.shared_state.stop_preallocator.store(true, Ordering::Relaxed);
         self.preallocator.stop();
         let prepared = std::iter::from_fn(|| self.preallocator.prepared.try_recv().ok());
         // A later writer has removed them, and its own have the same names.
-        let is_newest = self.state.epoch() <= self.lineage.epoch;
+        let is_newest = self.state_page.epoch() <= self.lineage.epoch;
         for segment in prepared.chain(self.stash.drain(..)).filter(|_| is_newest) {
             // A segment that was in place already is removed by `close` or by recovery.
             let _ = remove(&segment.path);
@@ -80,19 +80,23 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if self.core.fork.check().is_err() {
+        if self.shared_state.fork.check_process().is_err() {
             // A child that was forked: files, locks and threads are those of the process that opened it.
             self.preallocator.forget_thread();
             std::mem::forget(self.recorder.take());
             return;
         }
         // Its owner was refused by something else. A tape that was closed must not look as after a kill.
-        let is_unused = self.found_closed.take() == Some(self.end) && self.recorder.is_some();
-        if is_unused && self.lock.is_some() && !std::thread::panicking() && self.close_in_order().is_ok() {
+        let is_unused = self.found_closed.take() == Some(self.end_position) && self.recorder.is_some();
+        if is_unused
+            && self.writer_lock.is_some()
+            && !std::thread::panicking()
+            && self.close_in_order().is_ok()
+        {
             return;
         }
         self.stop_keeper();
-        self.core.abandon.store(true, Ordering::Relaxed);
+        self.shared_state.abandon.store(true, Ordering::Relaxed);
         if let Some(mut recorder) = self.recorder.take() {
             // Not closed: the tape is as after a kill, and recovery finds what the recorder met.
             let _ = recorder.join();

@@ -14,18 +14,18 @@ use crate::record::follow::{IDLE, TapeRecorder};
 impl Writer {
     /// Returns the durable position: everything before it survives power loss.
     pub fn durable(&self) -> Position {
-        self.state.durable()
+        self.state_page.durable()
     }
 
     /// Returns why the durable position does not advance, if a flush failed and the recorder has not made it good
     /// since.
     pub fn durability_failure(&self) -> Option<DurabilityFailure> {
-        self.state.failure(&self.paths)
+        self.state_page.failure(&self.paths)
     }
 
     /// Flushes that have failed since the tape was opened for writing after a clean close.
     pub fn durability_failures(&self) -> u64 {
-        self.state.failures()
+        self.state_page.failures()
     }
 
     /// Requests durability of everything before `position` and waits for it. All waiting callers share one flush.
@@ -41,14 +41,14 @@ impl Writer {
         }
         let nudge = || {
             if let Some(recorder) = &self.recorder {
-                recorder.wake();
+                recorder.wake_thread();
             }
         };
-        if wait_on(&self.paths, &self.state, position, timeout, &nudge)? {
+        if wait_on(&self.paths, &self.state_page, position, timeout, &nudge)? {
             return Ok(());
         }
         // The page goes with a clean close only, which takes the writer.
-        Err(Error::NoRecorder { path: self.paths.dir.clone(), durable: self.durable() })
+        Err(Error::NoRecorder { path: self.paths.tape_dir.clone(), durable: self.durable() })
     }
 
     /// Waits until a recorder process has recorded everything, or records it if there is no recorder.
@@ -57,7 +57,7 @@ impl Writer {
         loop {
             match TapeRecorder::open(
                 SegmentLocator::from_manifest(self.paths.clone(), self.meta),
-                self.options.sync,
+                self.options.sync_policy,
                 1,
             ) {
                 Ok(mut recorder) => {
@@ -67,10 +67,10 @@ impl Writer {
                     return recorder.sync_last();
                 }
                 // Not the file that says so: it is written before it is flushed, and its flush may fail.
-                Err(Error::Locked { .. }) if self.state.durable() >= self.end() => return Ok(()),
+                Err(Error::Locked { .. }) if self.state_page.durable() >= self.end() => return Ok(()),
                 Err(Error::Locked { .. }) if since.elapsed() >= self.options.recorder_wait => {
                     if let Some(failure) = self.durability_failure() {
-                        return Err(failure.error(self.state.durable()));
+                        return Err(failure.error(self.state_page.durable()));
                     }
                     return Err(Error::RecorderBehind { recorded: self.recorded(), wanted: self.end() });
                 }

@@ -26,7 +26,7 @@ pub fn table(records: &[BenchRecord]) -> comfy_table::Table {
     table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
     table.set_header(HEAD);
     for record in records {
-        table.add_row(cells(record));
+        table.add_row(record_cells(record));
     }
     table
 }
@@ -44,13 +44,13 @@ pub fn print_markdown(file: &Path) -> output::Result {
         let line = line.map_err(|e| with_location(e.into()))?;
         let record: BenchRecord =
             serde_json::from_str(&line).map_err(|e| with_location(CommandFailure::Data(e.to_string())))?;
-        say_to!(out, "| {} |", cells(&record).join(" | "));
+        say_to!(out, "| {} |", record_cells(&record).join(" | "));
     }
     out.flush()?;
     Ok(CommandOutcome::Clean)
 }
 
-fn cells(r: &BenchRecord) -> [String; 11] {
+fn record_cells(r: &BenchRecord) -> [String; 11] {
     let on = [r.backing.as_deref(), r.place.as_deref(), r.pair.as_deref()];
     let rate = r.rate_per_s.map(|rate| format!("{} k/s", grouped(rate / 1000)));
     let case = [Some(r.case.as_str()), rate.as_deref(), r.condition.as_deref(), r.tuned.as_deref()];
@@ -64,17 +64,17 @@ fn cells(r: &BenchRecord) -> [String; 11] {
         r.subject.clone(),
         on.into_iter().flatten().collect::<Vec<_>>().join(", "),
         r.threads.to_string(),
-        figure(r.ns_per_op),
-        format!("{}–{}", figure(r.min), figure(r.max)),
-        figure(r.cpu_ns_per_op),
+        figure_text(r.ns_per_op),
+        format!("{}–{}", figure_text(r.min), figure_text(r.max)),
+        figure_text(r.cpu_ns_per_op),
         grouped(r.ops_per_s as u64),
         latency,
-        ratios(r),
+        ratios_text(r),
     ]
 }
 
 /// Writes all ratios of a record. The ratio of the 99.99th percentiles is in brackets.
-fn ratios(r: &BenchRecord) -> String {
+fn ratios_text(r: &BenchRecord) -> String {
     let tail = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| format!(" ({ratio:.2})"));
     let ratio_texts = [
         r.ratio_to_raw.map(|raw| format!("{raw:.2}{} × raw", tail(r.ratio_p9999_to_raw))),
@@ -84,19 +84,20 @@ fn ratios(r: &BenchRecord) -> String {
         r.bytes_per_row.map(|bytes| format!("{bytes:.1} B a row")),
         r.tape_bytes_per_op.map(|bytes| format!("{bytes:.0} B on tape")),
         r.serial_ns_per_op.map(|ns| format!("{ns:.1} ns serial")),
-        r.model.as_ref().map(predicted),
+        r.model.as_ref().map(prediction_text),
     ];
     ratio_texts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Writes a model's prediction for more workers.
-fn predicted(model: &ScalingModel) -> String {
-    let each: Vec<_> = model.predicted_ns.iter().map(|(w, ns)| format!("{} at {w}", figure(*ns))).collect();
+fn prediction_text(model: &ScalingModel) -> String {
+    let each: Vec<_> =
+        model.predicted_ns.iter().map(|(w, ns)| format!("{} at {w}", figure_text(*ns))).collect();
     format!("model: {} ns", each.join(", "))
 }
 
 /// Writes a number with three significant digits.
-fn figure(value: f64) -> String {
+fn figure_text(value: f64) -> String {
     match value {
         v if v >= 100.0 => format!("{v:.0}"),
         v if v >= 10.0 => format!("{v:.1}"),
@@ -120,7 +121,7 @@ mod tests {
         record.backing = Some("hot".to_owned());
         let expected =
             ["tape", "rtt", "unitape", "hot", "1", "123", "123–123", "1.00", "8,100,052", "", "1.46 × raw"];
-        assert_eq!(cells(&record), expected);
+        assert_eq!(record_cells(&record), expected);
         assert_eq!(table(&[record.clone()]).row_iter().count(), 1);
 
         record.ratio_p9999_to_raw = Some(20.0);
@@ -128,13 +129,13 @@ mod tests {
         record.ratio_to_disk = Some(0.85);
         (record.pair, record.rate_per_s) = (Some("far".to_owned()), Some(1_000_000));
         record.condition = Some("unloaded".to_owned());
-        let cells = cells(&record);
+        let cells = record_cells(&record);
         assert_eq!(cells[1], "rtt, 1,000 k/s, unloaded");
         assert_eq!(cells[3], "hot, far");
         assert_eq!(cells[10], "1.46 (20.00) × raw, 1.02 × alone, 0.85 × disk");
         record = repeats.record("fix", "orders-to-tape", 1_000, 0, String::new());
         let predicted_ns = [(1, 400.0), (64, 31.25)].into();
         record.model = Some(ScalingModel { predicted_ns, ..ScalingModel::default() });
-        assert_eq!(ratios(&record), "model: 400 at 1, 31.2 at 64 ns");
+        assert_eq!(ratios_text(&record), "model: 400 at 1, 31.2 at 64 ns");
     }
 }

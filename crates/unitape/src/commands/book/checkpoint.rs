@@ -30,7 +30,7 @@ pub struct CheckpointArgs {
 /// Runs the command.
 pub fn run(args: &CheckpointArgs) -> output::Result {
     output::print_hot_notice(&args.dir);
-    let Some(every) = args.every else { return verify(args) };
+    let Some(every) = args.every else { return verify_checkpoints(args) };
     let (totals, outcome) = write(&args.dir, every, args.read.options())?;
     match args.json {
         true => {
@@ -61,13 +61,13 @@ pub fn write(
 }
 
 /// Compares each checkpoint with a replay of the tape, and prints the result.
-fn verify(args: &CheckpointArgs) -> output::Result {
-    let all = BookReplay::verify_checkpoints(&args.dir, args.read.options(), BookOptions::default())?;
-    if all.is_empty() {
+fn verify_checkpoints(args: &CheckpointArgs) -> output::Result {
+    let verdicts = BookReplay::verify_checkpoints(&args.dir, args.read.options(), BookOptions::default())?;
+    if verdicts.is_empty() {
         note!("unitape: no checkpoints; see: unitape book checkpoint --every");
     }
     let mut outcome = CommandOutcome::Clean;
-    for (path, status) in all {
+    for (path, status) in verdicts {
         let word = match status {
             CheckpointStatus::Good => "good",
             CheckpointStatus::Outdated => "outdated",

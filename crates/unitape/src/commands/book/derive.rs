@@ -37,7 +37,7 @@ pub fn run(args: &DeriveArgs) -> output::Result {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        match prices.step()? {
+        match prices.apply_next()? {
             ReplayOutcome::AtEnd if args.follow => prices.wait()?,
             ReplayOutcome::AtEnd => break,
             _ => {}

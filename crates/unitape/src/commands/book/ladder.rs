@@ -30,9 +30,9 @@ pub fn print(
         }
     }
     say_lines(out, &table)?;
-    let more = [depths[0] - bids.len(), depths[1] - asks.len()];
-    if more != [0, 0] {
-        say_to!(*out, "and {} more levels of bids, {} of asks", more[0], more[1]);
+    let hidden_levels = [depths[0] - bids.len(), depths[1] - asks.len()];
+    if hidden_levels != [0, 0] {
+        say_to!(*out, "and {} more levels of bids, {} of asks", hidden_levels[0], hidden_levels[1]);
     }
     Ok(())
 }

@@ -72,7 +72,7 @@ pub fn run(args: LegacyArgs) -> output::Result {
             "unitape book needs a subcommand, as in: unitape book show TAPE; see: unitape book --help";
         return Err(CommandFailure::Usage(reason.to_owned()));
     };
-    let read = ReadArgs { no_verify: args.no_verify, skip_damage: args.skip_damage };
+    let read_args = ReadArgs { no_verify: args.no_verify, skip_damage: args.skip_damage };
     if let Some(config) = args.handler {
         note_new_call("unitape handler CAPTURE --config CONFIG");
         return handler::run(&handler::HandlerArgs {
@@ -93,7 +93,7 @@ pub fn run(args: LegacyArgs) -> output::Result {
             tape_out,
             follow: args.follow,
             json: args.json,
-            read,
+            read: read_args,
         });
     }
     let venue: Vec<String> = args.venue.clone().into_iter().collect();
@@ -109,19 +109,25 @@ pub fn run(args: LegacyArgs) -> output::Result {
             since,
             until,
             party,
-            read,
+            read: read_args,
         });
     }
     if args.verify_checkpoints {
         note_new_call("unitape book checkpoint TAPE --verify");
         let json = args.json;
-        return checkpoint::run(&checkpoint::CheckpointArgs { dir, every: None, verify: true, json, read });
+        return checkpoint::run(&checkpoint::CheckpointArgs {
+            dir,
+            every: None,
+            verify: true,
+            json,
+            read: read_args,
+        });
     }
     let stop_point = args.at.as_deref().map(super::parse_stop_point).transpose()?;
     let mut written = CommandOutcome::Clean;
     if let Some(every) = args.checkpoint_every {
         note_new_call("unitape book checkpoint TAPE --every N");
-        let (totals, outcome) = checkpoint::write(&dir, every, read.options())?;
+        let (totals, outcome) = checkpoint::write(&dir, every, read_args.options())?;
         note!("unitape: {} checkpoints written, {}", grouped(totals.count), bytes(totals.bytes));
         written = outcome;
     }
@@ -132,12 +138,12 @@ pub fn run(args: LegacyArgs) -> output::Result {
         note_new_call("unitape book bbo TAPE");
         let range = RangeArgs::default();
         let output = OutputArgs { json, csv: false, file: None };
-        let bbo = BboArgs { dir, listings, range, limit: None, follow, output, read };
+        let bbo = BboArgs { dir, listings, range, limit: None, follow, output, read: read_args };
         return Ok(super::print_best_prices(&bbo, stop_point)?.max(written));
     }
     note_new_call("unitape book show TAPE");
     let (depth, orders, stop_text) = (args.depth, args.orders, args.at);
-    let show = ShowArgs { dir, listings, depth, orders, at: stop_text, follow, json, read };
+    let show = ShowArgs { dir, listings, depth, orders, at: stop_text, follow, json, read: read_args };
     Ok(super::run_command(BookCommand::Show(show))?.max(written))
 }
 

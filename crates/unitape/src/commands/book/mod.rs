@@ -162,7 +162,7 @@ pub fn run(args: BookArgs) -> output::Result {
 
 fn run_command(command: BookCommand) -> output::Result {
     match command {
-        BookCommand::Show(args) => show(&args),
+        BookCommand::Show(args) => show_book(&args),
         BookCommand::Bbo(args) => print_best_prices(&args, None),
         BookCommand::Derive(args) => derive::run(&args),
         BookCommand::Checkpoint(args) => checkpoint::run(&args),
@@ -170,16 +170,16 @@ fn run_command(command: BookCommand) -> output::Result {
     }
 }
 
-fn show(args: &ShowArgs) -> output::Result {
+fn show_book(args: &ShowArgs) -> output::Result {
     BookPrinter::run(PrinterOptions {
-        dir: &args.dir,
+        tape_dir: &args.dir,
         listings: &args.listings,
         output: PrinterOutput::Books { depth: args.depth, orders: args.orders },
         stop_point: args.at.as_deref().map(parse_stop_point).transpose()?,
         follow: args.follow,
         json: args.json,
         file: None,
-        read: args.read.options(),
+        read_options: args.read.options(),
     })
 }
 
@@ -187,7 +187,7 @@ fn show(args: &ShowArgs) -> output::Result {
 fn print_best_prices(args: &BboArgs, stop_point: Option<TapeStopPoint>) -> output::Result {
     let range: TapeRange = args.range.parse()?;
     BookPrinter::run(PrinterOptions {
-        dir: &args.dir,
+        tape_dir: &args.dir,
         listings: &args.listings,
         output: PrinterOutput::BestPrices {
             range,
@@ -198,14 +198,14 @@ fn print_best_prices(args: &BboArgs, stop_point: Option<TapeStopPoint>) -> outpu
         follow: args.follow,
         json: args.output.json,
         file: args.output.file.as_deref(),
-        read: args.read.options(),
+        read_options: args.read.options(),
     })
 }
 
 fn parse_basis(text: &str) -> Result<Basis, String> {
-    let names = Basis::ALL.map(Basis::name);
+    let basis_names = Basis::ALL.map(Basis::name);
     let basis = Basis::ALL.into_iter().find(|b| b.name() == text);
-    basis.ok_or_else(|| format!("there are: {}", names.join(", ")))
+    basis.ok_or_else(|| format!("there are: {}", basis_names.join(", ")))
 }
 
 fn parse_stop_point(text: &str) -> Result<TapeStopPoint, CommandFailure> {

@@ -36,9 +36,9 @@ pub struct PictureArgs {
 /// Writes the picture of a book over time.
 pub fn run(args: &PictureArgs) -> output::Result {
     let since = range_args::parse_time_alone("--since", &args.since)?;
-    let until = range_args::parse_time_alone("--until", &args.until)?;
+    let end_time = range_args::parse_time_alone("--until", &args.until)?;
     let file = &args.output;
-    let mut options = PictureOptions::new(&args.symbols, &args.venue, since, until);
+    let mut options = PictureOptions::new(&args.symbols, &args.venue, since, end_time);
     options.parties.clone_from(&args.party);
     output::print_hot_notice(&args.dir);
     let picture = Picture::read(&args.dir, &options, args.read.options())?;

@@ -20,7 +20,7 @@ use unitape_tape::ReadOptions;
 /// What is printed, and of which part of a tape.
 pub struct PrinterOptions<'a> {
     /// Directory of the tape.
-    pub dir: &'a Path,
+    pub tape_dir: &'a Path,
     pub listings: &'a ListingArgs,
     pub output: PrinterOutput,
     /// The point at which the tape is cut.
@@ -29,7 +29,7 @@ pub struct PrinterOptions<'a> {
     pub json: bool,
     /// The file that gets the output, instead of stdout.
     pub file: Option<&'a Path>,
-    pub read: ReadOptions,
+    pub read_options: ReadOptions,
 }
 
 /// What is printed.
@@ -46,7 +46,7 @@ pub struct BookPrinter<'a> {
     options: PrinterOptions<'a>,
     instruments: NameFilter,
     venues: NameFilter,
-    out: Destination,
+    destination: Destination,
     /// Books and prices printed.
     printed: u64,
 }
@@ -55,26 +55,26 @@ impl<'a> BookPrinter<'a> {
     /// Prints what the options ask for, and notes on stderr what is wrong with it.
     pub fn run(options: PrinterOptions<'a>) -> output::Result {
         let stop = output::stop_flag()?;
-        output::print_hot_notice(options.dir);
-        let mut replay = BookReplay::open(options.dir, options.read, BookOptions::default())?;
+        output::print_hot_notice(options.tape_dir);
+        let mut replay = BookReplay::open(options.tape_dir, options.read_options, BookOptions::default())?;
         let out = Destination::open(options.file)?;
         let instruments = NameFilter::new(NameKind::Instrument, &options.listings.instruments.names());
         let venues = NameFilter::new(NameKind::Venue, &options.listings.venue);
-        let mut printer = Self { options, instruments, venues, out, printed: 0 };
+        let mut printer = Self { options, instruments, venues, destination: out, printed: 0 };
         if let PrinterOutput::BestPrices { csv: true, .. } = printer.options.output {
-            printer.out.write_all(render::BBO_CSV_HEADER.as_bytes())?;
+            printer.destination.write_all(render::BBO_CSV_HEADER.as_bytes())?;
         }
         let stop_point = printer.options.stop_point;
         let presence = match stop_point.filter(|_| printer.shows_books()) {
             Some(stop_point) => replay.seek(stop_point)?,
-            None => printer.follow(&mut replay, &stop)?,
+            None => printer.follow_tape(&mut replay, &stop)?,
         };
         printer.update_ids(replay.books());
         let (tape, moment) = (replay.books(), replay.moment());
         if printer.shows_books() && !printer.options.follow {
             printer.print_books(tape, moment, &tape.books.listings().collect())?;
         }
-        printer.out.flush()?;
+        printer.destination.flush()?;
         if !printer.options.follow && printer.printed == 0 && !printer.has_reached_limit() {
             printer.explain_empty(tape, moment);
         }
@@ -84,7 +84,7 @@ impl<'a> BookPrinter<'a> {
             true => output::outcome_after_rewinds(replay.rewinds()),
             false => CommandOutcome::Flawed,
         };
-        printer.out.finish()?;
+        printer.destination.finish()?;
         read_args::finish(replay.reader(), replay.books().names.lost_names(), outcome)
     }
 
@@ -94,7 +94,7 @@ impl<'a> BookPrinter<'a> {
 
     /// Steps through the tape, to the stop point or the end of the range, or on until `stop`. Prints each change of a best
     /// price, or the changed books of a tape that is followed.
-    fn follow(
+    fn follow_tape(
         &mut self,
         replay: &mut BookReplay,
         stop: &AtomicBool,
@@ -115,10 +115,10 @@ impl<'a> BookPrinter<'a> {
                     // Prints the current books; later ones are printed when they change again.
                     if self.shows_books() && follow {
                         self.update_ids(replay.books());
-                        let changed = replay.take_changed();
-                        self.print_books(replay.books(), replay.moment(), &changed)?;
+                        let changed_listings = replay.take_changed();
+                        self.print_books(replay.books(), replay.moment(), &changed_listings)?;
                     }
-                    self.out.flush()?;
+                    self.destination.flush()?;
                     let (next, is_stopped) = (next_address(replay), stop.load(Ordering::Relaxed));
                     if !follow || is_stopped || self.is_over(next) {
                         let point = stop_point.unwrap_or(TapeStopPoint::Ordinal(replay.moment().seq));
@@ -146,12 +146,12 @@ impl<'a> BookPrinter<'a> {
                     return Ok(point.unwrap_or(PointPresence::There));
                 }
                 Ok(ReplayOutcome::Rewound { from, to }) => {
-                    self.out.flush()?;
+                    self.destination.flush()?;
                     output::print_rewound(from, to);
                     printed_to = to;
                 }
                 Err(e) => {
-                    self.out.flush()?;
+                    self.destination.flush()?;
                     return Err(e.into());
                 }
             }
@@ -214,8 +214,8 @@ impl<'a> BookPrinter<'a> {
             for book in listing.books().filter(|b| choice.basis.is_none_or(|basis| basis == b.basis())) {
                 self.printed += 1;
                 match self.options.json {
-                    true => rows.json(&mut self.out, listing, book)?,
-                    false => rows.table(&mut self.out, listing, book)?,
+                    true => rows.json(&mut self.destination, listing, book)?,
+                    false => rows.table(&mut self.destination, listing, book)?,
                 }
             }
         }
@@ -225,7 +225,7 @@ impl<'a> BookPrinter<'a> {
                 self.print_best_price(&BestPriceRow::for_all_venues(tape, moment, instrument))?;
             }
         }
-        Ok(self.out.flush()?)
+        Ok(self.destination.flush()?)
     }
 
     /// Prints the best price of a venue, and over all venues, if this change moved it.
@@ -257,9 +257,9 @@ impl<'a> BookPrinter<'a> {
     fn print_best_price(&mut self, row: &BestPriceRow<'_>) -> Result<(), CommandFailure> {
         match self.options.output {
             PrinterOutput::BestPrices { limit, .. } if self.printed >= limit => return Ok(()),
-            PrinterOutput::BestPrices { csv: true, .. } => row.csv(&mut self.out)?,
-            _ if self.options.json => row.json(&mut self.out)?,
-            _ => row.text(&mut self.out)?,
+            PrinterOutput::BestPrices { csv: true, .. } => row.csv(&mut self.destination)?,
+            _ if self.options.json => row.json(&mut self.destination)?,
+            _ => row.text(&mut self.destination)?,
         }
         self.printed += 1;
         Ok(())
@@ -294,16 +294,16 @@ impl<'a> BookPrinter<'a> {
         if accepted > 0 {
             note!("a repair accepted parts of the tape without a check; see: unitape tape verify");
         }
-        let warnings = warnings(tape);
+        let warnings = warning_counters(tape);
         for (_, count, text) in &warnings {
             note!("{} {text}", grouped(*count));
         }
         if self.options.json && !warnings.is_empty() {
-            render::warnings_json(&mut self.out, &warnings)?;
-            self.out.flush()?;
+            render::warnings_json(&mut self.destination, &warnings)?;
+            self.destination.flush()?;
         }
         let counters = tape.books.counters();
-        let left_out = counters.unnamed + counters.no_room;
+        let left_out = counters.unnamed_events + counters.no_room;
         Ok(faults + stale + left_out + accepted + refused + repeated == 0 && !is_partial)
     }
 
@@ -315,9 +315,10 @@ impl<'a> BookPrinter<'a> {
             [venue] if venue != ALL_VENUES => Some(venue.as_bytes()),
             _ => None,
         };
-        let names = self.instruments.wanted();
-        let symbols = names.iter().map(|symbol| tape.losses_without_book(Some(symbol.as_bytes()), venue));
-        let losses = match names.is_empty() {
+        let wanted_names = self.instruments.wanted();
+        let symbols =
+            wanted_names.iter().map(|symbol| tape.losses_without_book(Some(symbol.as_bytes()), venue));
+        let losses = match wanted_names.is_empty() {
             true => tape.losses_without_book(None, venue),
             false => symbols.sum(),
         };
@@ -327,7 +328,7 @@ impl<'a> BookPrinter<'a> {
             note!(
                 "{} messages in quarantine are of instruments without a book, or may be; see: unitape quarantine list {}",
                 grouped(losses + counted_refused),
-                self.options.dir.display()
+                self.options.tape_dir.display()
             );
         }
         losses + counted_refused
@@ -339,8 +340,12 @@ impl<'a> BookPrinter<'a> {
         let no_name = |kind, plural, names: &[String]| {
             let mut names = names.iter().filter(|name| *name != ALL_VENUES);
             let name = names.find(|name| tape.names.get(kind, name.as_bytes()).is_none())?;
-            let all = (1..=tape.names.len(kind)).filter_map(|id| tape.names.name(kind, id));
-            Some(format!("the tape has no {} {name}; {}", kind.name(), list_known_names(name, plural, all)))
+            let all_names = (1..=tape.names.len(kind)).filter_map(|id| tape.names.name(kind, id));
+            Some(format!(
+                "the tape has no {} {name}; {}",
+                kind.name(),
+                list_known_names(name, plural, all_names)
+            ))
         };
         let no_name = no_name(NameKind::Instrument, "instruments", self.instruments.wanted())
             .or_else(|| no_name(NameKind::Venue, "venues", &choice.venue));
@@ -358,7 +363,7 @@ impl<'a> BookPrinter<'a> {
                     "unitape: no book: none of the {events} events up to --at is an order, a level or a best price"
                 );
             }
-            0 if counters.bookless + counters.unnamed > 0 => {
+            0 if counters.bookless + counters.unnamed_events > 0 => {
                 note!("unitape: no book: books cannot be made of the orders among the {events} events");
             }
             0 if counters.repeats > 0 => {
@@ -402,8 +407,8 @@ fn address(moment: BookMoment) -> EventAddress {
 
 /// Returns the address of the event that comes next.
 fn next_address(replay: &BookReplay) -> EventAddress {
-    let end = replay.end();
-    EventAddress { seq: end.seq + 1, ..end }
+    let replay_end = replay.end();
+    EventAddress { seq: replay_end.seq + 1, ..replay_end }
 }
 
 /// Notes that a part of the tape is missing which books may need. Returns whether there is such a part.
@@ -411,12 +416,12 @@ fn note_missing_part(replay: &BookReplay) -> bool {
     if !replay.books().books.lacks_part() {
         return false;
     }
-    let first = replay.first();
-    match first.position {
+    let first_address = replay.first();
+    match first_address.position {
         Position(0) => note!("a part of the tape is missing, so books may be missing as well"),
         _ => note!(
             "retention has removed what is before event {}: books may be missing, and those that are there lack orders",
-            grouped(first.seq)
+            grouped(first_address.seq)
         ),
     }
     true
@@ -446,15 +451,15 @@ fn note_absent_point(point: TapeStopPoint, presence: PointPresence, replay: &Boo
 }
 
 /// Returns the counters that concern no single book: word, count, and meaning.
-fn warnings(tape: &TapeBooks) -> Vec<(&'static str, u64, &'static str)> {
+fn warning_counters(tape: &TapeBooks) -> Vec<(&'static str, u64, &'static str)> {
     let c = tape.books.counters();
-    let all = [
+    let counters = [
         ("lost", c.lost, "gaps and messages in quarantine may concern books of their feeds"),
-        ("unnamed", c.unnamed, "events of orders name no instrument or no order; no book has them"),
+        ("unnamed", c.unnamed_events, "events of orders name no instrument or no order; no book has them"),
         ("bookless", c.bookless, "events of orders make no books: the mapping of their feed keeps no orders"),
         ("no_room", c.no_room, "events are of listings for which there is no room; no book has them"),
         ("repeats", c.repeats, "events are of messages that may be there twice (`repeat`); no book has them"),
         ("unknown_phase", c.unknown_phase, "session events are of a phase that books do not know"),
     ];
-    all.into_iter().filter(|(_, count, _)| *count > 0).collect()
+    counters.into_iter().filter(|(_, count, _)| *count > 0).collect()
 }

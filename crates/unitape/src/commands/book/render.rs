@@ -14,11 +14,11 @@ fn name(tape: &TapeBooks, dict: NameKind, id: u32) -> &str {
     tape.names.name(dict, id).unwrap_or_default()
 }
 
-fn names(marks: QuoteFlags) -> Vec<&'static str> {
+fn mark_names(marks: QuoteFlags) -> Vec<&'static str> {
     marks.names().collect()
 }
 
-fn line(out: &mut impl Write, value: &Value) -> Result<(), CommandFailure> {
+fn write_json_line(out: &mut impl Write, value: &Value) -> Result<(), CommandFailure> {
     serde_json::to_writer(&mut *out, value).map_err(std::io::Error::from)?;
     Ok(out.write_all(b"\n")?)
 }
@@ -64,14 +64,14 @@ impl BookRows<'_> {
             "seq": moment.seq, "position": moment.position.0, "ts": book.ts().0,
             "instr": name(tape, NameKind::Instrument, listing.instrument().0),
             "venue": name(tape, NameKind::Venue, listing.venue().into()),
-            "basis": book.basis().name(), "phase": listing.phase().name(), "marks": names(book.marks()),
+            "basis": book.basis().name(), "phase": listing.phase().name(), "marks": mark_names(book.marks()),
             "levels": [book.level_count(Side::Buy), book.level_count(Side::Sell)],
             "orders": book.order_count(), "bids": side(Side::Buy), "asks": side(Side::Sell), "faults": faults,
         });
         if self.orders {
             value["aside"] = book.unqueued_orders().map(order_json).collect();
         }
-        line(out, &value)
+        write_json_line(out, &value)
     }
 
     /// Writes a book as a table.
@@ -132,7 +132,7 @@ pub fn warnings_json(
 ) -> Result<(), CommandFailure> {
     let counts: Map<String, Value> =
         warnings.iter().map(|(word, n, _)| ((*word).into(), (*n).into())).collect();
-    line(out, &json!({ "warnings": counts }))
+    write_json_line(out, &json!({ "warnings": counts }))
 }
 
 fn order_json(order: OrderView) -> Value {
@@ -142,7 +142,7 @@ fn order_json(order: OrderView) -> Value {
     if order.visible_qty != order.left {
         value["shown"] = order.visible_qty.to_string().into();
     }
-    if !order.queued {
+    if !order.is_queued {
         value["side"] = order.side.letter().into();
         value["px"] = order.px.map(|px| px.to_string()).into();
     }
@@ -151,7 +151,7 @@ fn order_json(order: OrderView) -> Value {
 
 /// A best price.
 pub struct BestPriceRow<'a> {
-    moment: BookMoment,
+    book_moment: BookMoment,
     venue: &'a str,
     instr: &'a str,
     basis: &'static str,
@@ -171,7 +171,7 @@ impl<'a> BestPriceRow<'a> {
     ) -> Self {
         let bbo = basis.map_or_else(|| listing.bbo(), |basis| listing.book(basis).bbo());
         Self {
-            moment,
+            book_moment: moment,
             venue: name(tape, NameKind::Venue, listing.venue().into()),
             instr: name(tape, NameKind::Instrument, listing.instrument().0),
             basis: basis.or(listing.basis()).map_or("", Basis::name),
@@ -185,7 +185,7 @@ impl<'a> BestPriceRow<'a> {
     pub fn for_all_venues(tape: &'a TapeBooks, moment: BookMoment, instrument: InstrumentId) -> Self {
         let best = tape.books.consolidated(instrument);
         let sides = [best.bid, best.ask].map(|side| side.map(|s| s.level));
-        let has = |side: Side| {
+        let has_side = |side: Side| {
             let best = sides[side as usize];
             let listings = tape.books.listings_of(instrument).map(|id| tape.books.listing(id));
             let mine = move |listing: &ListingView<'_>| {
@@ -197,12 +197,12 @@ impl<'a> BestPriceRow<'a> {
             listings.filter(mine).map(|l| name(tape, NameKind::Venue, l.venue().into())).collect()
         };
         Self {
-            moment,
+            book_moment: moment,
             venue: ALL_VENUES,
             instr: name(tape, NameKind::Instrument, instrument.0),
             basis: "venues",
             sides,
-            venues: Some(Side::BOTH.map(has)),
+            venues: Some(Side::BOTH.map(has_side)),
             marks: best.marks,
         }
     }
@@ -211,8 +211,8 @@ impl<'a> BestPriceRow<'a> {
     pub fn json(&self, out: &mut impl Write) -> Result<(), CommandFailure> {
         let mut object = Map::new();
         let mut insert_field = |key: &str, value: Value| _ = object.insert(key.to_owned(), value);
-        insert_field("seq", self.moment.seq.into());
-        insert_field("ts", self.moment.ts.into());
+        insert_field("seq", self.book_moment.seq.into());
+        insert_field("ts", self.book_moment.ts.into());
         insert_field("kind", "bbo".into());
         insert_field("venue", self.venue.into());
         insert_field("instr", self.instr.into());
@@ -225,13 +225,13 @@ impl<'a> BestPriceRow<'a> {
             }
         }
         insert_field("basis", self.basis.into());
-        insert_field("marks", names(self.marks).into());
+        insert_field("marks", mark_names(self.marks).into());
         if let Some([bid, ask]) = &self.venues {
             insert_field("bid_venues", bid.clone().into());
             insert_field("ask_venues", ask.clone().into());
         }
-        insert_field("position", self.moment.position.0.into());
-        line(out, &Value::Object(object))
+        insert_field("position", self.book_moment.position.0.into());
+        write_json_line(out, &Value::Object(object))
     }
 
     /// Writes a line of CSV, with the columns of [`BBO_CSV_HEADER`].
@@ -244,8 +244,8 @@ impl<'a> BestPriceRow<'a> {
         let venues = |side: Side| self.venues.as_ref().map(|venues| venues[side as usize].join("+"));
         let [bid_venues, ask_venues] = Side::BOTH.map(venues).map(Option::unwrap_or_default);
         let (bid_venues, ask_venues) = (csv_text(&bid_venues), csv_text(&ask_venues));
-        let marks = names(self.marks).join("+");
-        let (seq, ts, position) = (self.moment.seq, self.moment.ts, self.moment.position.0);
+        let marks = mark_names(self.marks).join("+");
+        let (seq, ts, position) = (self.book_moment.seq, self.book_moment.ts, self.book_moment.position.0);
         let (venue, instr) = (csv_text(self.venue), csv_text(self.instr));
         Ok(writeln!(
             out,
@@ -263,8 +263,8 @@ impl<'a> BestPriceRow<'a> {
         let [(bid, bid_qty), (ask, ask_qty)] = self.sides.map(side);
         let mut line = format!(
             "{:>9}  {}  {:12} {:5} {bid_qty:>8} {bid:>10} | {ask:<10} {ask_qty:<8}",
-            self.moment.seq,
-            utc(self.moment.ts),
+            self.book_moment.seq,
+            utc(self.book_moment.ts),
             self.instr,
             self.venue
         );

@@ -76,8 +76,8 @@ fn append_control(
     decide: impl FnOnce(&[RecordedControl]) -> Result<(ControlVerb, bool), CommandFailure>,
 ) -> output::Result {
     output::print_hot_notice(&target.tape);
-    let end = Reader::open_with(&target.tape, StartPosition::End, target.read.options())?;
-    let mut tape = ControlTape::open(&target.control, end.id(), target.read.options())?;
+    let tape_end = Reader::open_with(&target.tape, StartPosition::End, target.read.options())?;
+    let mut tape = ControlTape::open(&target.control, tape_end.id(), target.read.options())?;
     let (verb, dry_run) = decide(&controls_in_force(tape.records(), None))?;
     let record = RecordedControl {
         // One writer at a time numbers them.
@@ -85,7 +85,7 @@ fn append_control(
         verb,
         scope: target.scope.clone(),
         ts: UnixNanos(crate::commands::case::now()),
-        cause: TapePosition { tape: end.id().0, position: end.position() },
+        cause: TapePosition { tape: tape_end.id().0, position: tape_end.position() },
         reason: Some(target.reason.clone()),
         detail: None,
         user: Some(account.name.clone()),

@@ -139,8 +139,8 @@ pub fn control_line(record: &RecordedControl) -> String {
     if !persons.is_empty() {
         line += &format!("  by {}", persons.join(" and "));
     }
-    if let Some(until) = record.until {
-        line += &format!("  until {}", utc(until.0));
+    if let Some(trip_end) = record.until {
+        line += &format!("  until {}", utc(trip_end.0));
     }
     String::from_utf8_lossy(&readable(line.as_bytes())).into_owned()
 }

@@ -68,11 +68,11 @@ pub fn run(args: &ListArgs) -> output::Result {
             say_to!(out, "{}", case_line(case));
         }
     }
-    if let Some(next) = page.next {
+    if let Some(next_page) = page.next {
         if args.json {
-            writeln!(out, "{}", json!({ "next": next }))?;
+            writeln!(out, "{}", json!({ "next": next_page }))?;
         } else {
-            note!("unitape: more cases follow: --after {next}");
+            note!("unitape: more cases follow: --after {next_page}");
         }
     }
     out.flush()?;

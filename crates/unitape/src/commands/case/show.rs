@@ -148,9 +148,9 @@ impl ShownCase {
         for alert in &self.alerts {
             alert.print(out)?;
         }
-        let more = self.case.alerts.saturating_sub(self.alerts.len() as u64);
-        if more > 0 {
-            say_to!(*out, "and {more} more alerts; see --alerts");
+        let alerts_left_out = self.case.alerts.saturating_sub(self.alerts.len() as u64);
+        if alerts_left_out > 0 {
+            say_to!(*out, "and {alerts_left_out} more alerts; see --alerts");
         }
         if !self.earlier.is_empty() {
             say_to!(*out, "earlier cases of these parties:");

@@ -1,6 +1,6 @@
 //! `unitape consolidate --tape-in`: many tapes onto one tape.
 
-use super::{ConsolidateArgs, lead, print_summary, usage_or_error};
+use super::{ConsolidateArgs, lead_limits, print_summary, usage_or_error};
 use crate::commands::read_args;
 use crate::output::{self, CommandFailure, CommandOutcome, grouped, note};
 use std::sync::Arc;
@@ -23,16 +23,16 @@ pub fn run(args: &ConsolidateArgs) -> output::Result {
         inputs,
         tape: WriterOptions { segment_bytes: args.segment_bytes, ..WriterOptions::default() },
         read: ReadOptions { verify: true, skip_damage: args.skip_damage },
-        lead: lead(args.clock_lead.as_deref())?,
+        lead: lead_limits(args.clock_lead.as_deref())?,
         stop: Some(&stop),
         progress: progress.clone(),
     };
-    let started = Instant::now();
+    let started_at = Instant::now();
     // Relaxed: figures for people.
     let position = || (progress.bytes.load(Ordering::Relaxed), progress.bytes_total.load(Ordering::Relaxed));
     let merged = output::with_progress("merge", position, String::new, || merge_tapes(&args.tape, options));
     let merged = merged.map_err(usage_or_error)?;
-    let elapsed_s = started.elapsed().as_secs_f64();
+    let elapsed_s = started_at.elapsed().as_secs_f64();
     match args.json {
         true => print_account(&merged, elapsed_s)?,
         false => print_summary(&args.tape, &merged.run, elapsed_s)?,

@@ -36,7 +36,7 @@ pub struct DemoAnswers {
 }
 
 /// Asks. The plot is of `instrument`.
-pub fn ask(
+pub fn ask_tapes(
     demo_dir: &DemoDirectory,
     commands: &mut CommandRunner<'_>,
     alerts: u64,
@@ -44,7 +44,7 @@ pub fn ask(
 ) -> Result<DemoAnswers, CommandFailure> {
     commands.run(&["bank_tape", "cases"])?;
     commands.run(&["bank_prices", "case_list"])?;
-    let best = commands.text("bank_prices")?;
+    let best = commands.output_text("bank_prices")?;
     let truth = output::read_text(&demo_dir.path("banks/truth.jsonl"))?;
 
     let mut list = commands.lines("case_list")?;
@@ -56,16 +56,16 @@ pub fn ask(
     };
     let page = match list.iter().find(|case| case["scenario"] == "spoofing") {
         Some(case) => {
-            commands.set("case", &case["case"]);
+            commands.set_word("case", &case["case"]);
             commands.run(&["case_page"])?;
             Some(demo_dir.path("case.html"))
         }
         None => None,
     };
-    let (plot, plot_differs) = plot(demo_dir, commands, instrument)?;
+    let (plot, plot_differs) = plot_prices(demo_dir, commands, instrument)?;
     let (served_rows, served_differs) = read_back(demo_dir, commands)?;
     Ok(DemoAnswers {
-        bank_events: number(&commands.last("bank_tape")?["events"]),
+        bank_events: number(&commands.last_object("bank_tape")?["events"]),
         best_prices: best.lines().count() as u64,
         prices_differ: first_difference(&best, &truth),
         cases: list.len() as u64,
@@ -80,7 +80,7 @@ pub fn ask(
 
 /// Plots best prices in Python; returns the file, and where its rows are not those of the tape. Without Python, or without the
 /// packages that the plot needs, there is no file.
-fn plot(
+fn plot_prices(
     demo_dir: &DemoDirectory,
     commands: &mut CommandRunner<'_>,
     instrument: &str,
@@ -100,14 +100,14 @@ fn plot(
         return Ok((None, if is_missing { Vec::new() } else { vec![format!("Python: {reason}")] }));
     }
     let plotted: Value = serde_json::from_slice(&ran.stdout)?;
-    commands.set("instrument", instrument);
+    commands.set_word("instrument", instrument);
     commands.run(&["plotted"])?;
-    let expected_quotes = commands.text("plotted")?.lines().count() as u64;
-    let differs = match plotted["quotes"].as_u64() == Some(expected_quotes) {
+    let expected_quotes = commands.output_text("plotted")?.lines().count() as u64;
+    let difference = match plotted["quotes"].as_u64() == Some(expected_quotes) {
         true => Vec::new(),
         false => vec![format!("{} quotes in the plot, {expected_quotes} on the tape", plotted["quotes"])],
     };
-    Ok((Some(file), differs))
+    Ok((Some(file), difference))
 }
 
 /// The program that plots; see `docs/python.md`.
@@ -125,20 +125,20 @@ fn read_back(
         commands.run(&[user])?;
     }
     demo_dir.write("server/entitlements.toml", ENTITLEMENTS.as_bytes())?;
-    let mut server = commands.start("server")?;
+    let mut server = commands.start_command("server")?;
     let address = commands.first_line(&mut server)?;
     for word in ["server", "fingerprint"] {
-        commands.set(word, address[word].as_str().unwrap_or_default());
+        commands.set_word(word, address[word].as_str().unwrap_or_default());
     }
     let (mut rows, mut differs) = (0, Vec::new());
     for (name, scan) in [("get_bbo", "sealed_bbo"), ("get_trades", "sealed_trades")] {
         commands.run(&[name])?;
-        let got = commands.text(name)?;
-        rows += got.lines().count() as u64;
-        differs.extend(first_difference(&got, &commands.text(scan)?));
+        let actual_text = commands.output_text(name)?;
+        rows += actual_text.lines().count() as u64;
+        differs.extend(first_difference(&actual_text, &commands.output_text(scan)?));
     }
-    let mut stranger = commands.start("get_nothing")?;
-    if commands.wait(&mut stranger)?.success() || !commands.text("get_nothing")?.is_empty() {
+    let mut stranger = commands.start_command("get_nothing")?;
+    if commands.wait_for(&mut stranger)?.success() || !commands.output_text("get_nothing")?.is_empty() {
         differs.push("somebody without an entitlement got an answer".to_owned());
     }
     Ok((rows, differs))

@@ -167,34 +167,34 @@ pub fn account_differences(
 
 /// Checks that the last best bids and offers equal the last prices of the books that made them.
 pub fn last_bbo(truth: &[LastBbo], books: &[PriceHistory]) -> Vec<String> {
-    let mut differs = Vec::new();
+    let mut differences = Vec::new();
     if truth.len() != books.len() {
-        differs.push(format!("{} books on the tape, {} made", books.len(), truth.len()));
+        differences.push(format!("{} books on the tape, {} made", books.len(), truth.len()));
     }
     for must in truth {
         let values = [&must.bid, &must.bid_qty, &must.ask, &must.ask_qty];
         let (must_ts, must_values) = (must.ts as i64, values.map(Option::clone));
-        let is = books.iter().find(|c| c.venue == must.venue && c.instr == must.instr);
-        match is {
-            None => differs.push(format!("{} {}: nothing on the tape", must.venue, must.instr)),
-            Some(c) if c.ts == must_ts && c.last == must_values => {}
-            Some(c) => differs.push(format!(
+        let actual_book = books.iter().find(|c| c.venue == must.venue && c.instr == must.instr);
+        match actual_book {
+            None => differences.push(format!("{} {}: nothing on the tape", must.venue, must.instr)),
+            Some(c) if c.ts == must_ts && c.last_values == must_values => {}
+            Some(c) => differences.push(format!(
                 "{} {}: {:?} at {} on the tape, {must_values:?} at {must_ts} in the book",
-                must.venue, must.instr, c.last, c.ts
+                must.venue, must.instr, c.last_values, c.ts
             )),
         }
     }
-    differs
+    differences
 }
 
 /// Checks that quarantine holds the bad messages, by reason.
 pub fn reasons(truth: &DropCopyTruth, reasons: &BTreeMap<String, u64>) -> Vec<String> {
-    let bad = truth.totals.bad;
+    let bad_count = truth.totals.bad;
     let must: BTreeMap<String, u64> = [
-        ("bad_checksum", bad.checksum),
-        ("bad_body_length", bad.body_length),
-        ("decimal_fit", bad.decimals),
-        ("garbage", bad.garbage),
+        ("bad_checksum", bad_count.checksum),
+        ("bad_body_length", bad_count.body_length),
+        ("decimal_fit", bad_count.decimals),
+        ("garbage", bad_count.garbage),
     ]
     .into_iter()
     .filter(|(_, n)| *n > 0)

@@ -78,11 +78,11 @@ pub const COMMANDS: [(&str, &str); 31] = [
 /// Runs commands, and keeps what they print in the directory of the demo.
 #[derive(Debug)]
 pub struct CommandRunner<'a> {
-    dir: PathBuf,
-    stop: &'a AtomicBool,
+    demo_dir: PathBuf,
+    stop_flag: &'a AtomicBool,
     values: BTreeMap<&'static str, String>,
     /// The commands that were started, as a user would type them.
-    pub started: Vec<String>,
+    pub started_commands: Vec<String>,
 }
 
 /// A command that runs; it ends when this is dropped.
@@ -95,22 +95,27 @@ pub struct RunningCommand {
 impl<'a> CommandRunner<'a> {
     /// Makes a runner for `demo_dir` that ends its commands when `stop` is set.
     pub fn new(demo_dir: &DemoDirectory, stop: &'a AtomicBool) -> Self {
-        Self { dir: demo_dir.dir.clone(), stop, values: BTreeMap::new(), started: Vec::new() }
+        Self {
+            demo_dir: demo_dir.dir.clone(),
+            stop_flag: stop,
+            values: BTreeMap::new(),
+            started_commands: Vec::new(),
+        }
     }
 
     /// Sets the value of a word in braces.
-    pub fn set(&mut self, word: &'static str, value: impl ToString) {
+    pub fn set_word(&mut self, word: &'static str, value: impl ToString) {
         self.values.insert(word, value.to_string());
     }
 
     /// Runs commands side by side until all have ended.
     pub fn run(&mut self, names: &[&'static str]) -> Result<(), CommandFailure> {
-        let running = names.iter().map(|&name| self.start(name)).collect::<Result<Vec<_>, _>>()?;
+        let running = names.iter().map(|&name| self.start_command(name)).collect::<Result<Vec<_>, _>>()?;
         running.into_iter().try_for_each(|command| self.finish(command))
     }
 
     /// Starts a command whose output goes into files.
-    pub fn start(&mut self, name: &'static str) -> Result<RunningCommand, CommandFailure> {
+    pub fn start_command(&mut self, name: &'static str) -> Result<RunningCommand, CommandFailure> {
         let path = self.output_file(name);
         let file = File::create(&path).map_err(|e| directory_failure("write", &path, &e))?;
         self.start_with(name, file.into())
@@ -118,17 +123,17 @@ impl<'a> CommandRunner<'a> {
 
     /// Waits for a command, and fails if it has failed.
     pub fn finish(&self, mut command: RunningCommand) -> Result<(), CommandFailure> {
-        let status = self.wait(&mut command)?;
+        let status = self.wait_for(&mut command)?;
         self.check_status(&command, status)
     }
 
     /// Waits for a command.
-    pub fn wait(&self, command: &mut RunningCommand) -> Result<ExitStatus, CommandFailure> {
+    pub fn wait_for(&self, command: &mut RunningCommand) -> Result<ExitStatus, CommandFailure> {
         loop {
             if let Some(status) = command.child.try_wait()? {
                 return Ok(status);
             }
-            self.pause()?;
+            self.pause_for_key()?;
         }
     }
 
@@ -136,18 +141,18 @@ impl<'a> CommandRunner<'a> {
     pub fn first_line(&self, server: &mut RunningCommand) -> Result<Value, CommandFailure> {
         loop {
             let status = server.child.try_wait()?;
-            if let Some((line, _)) = self.text(server.name)?.split_once('\n') {
+            if let Some((line, _)) = self.output_text(server.name)?.split_once('\n') {
                 return Ok(serde_json::from_str(line)?);
             }
             if let Some(status) = status {
-                return Err(self.failure(server.name, status));
+                return Err(self.command_failure(server.name, status));
             }
-            self.pause()?;
+            self.pause_for_key()?;
         }
     }
 
     /// Runs two commands side by side, and returns where their lines differ first.
-    pub fn compare(&mut self, names: [&'static str; 2]) -> Result<Vec<String>, CommandFailure> {
+    pub fn compare_outputs(&mut self, names: [&'static str; 2]) -> Result<Vec<String>, CommandFailure> {
         let mut commands = Vec::new();
         for name in names {
             let mut command = self.start_with(name, Stdio::piped())?;
@@ -156,14 +161,14 @@ impl<'a> CommandRunner<'a> {
             commands.push((BufReader::with_capacity(1 << 16, stdout), command));
         }
         let [(got, first), (wanted, second)] = &mut commands[..] else { unreachable!("two commands") };
-        let differs = self.first_difference_of(got, wanted)?;
-        if differs.is_empty() {
+        let difference = self.first_difference_of(got, wanted)?;
+        if difference.is_empty() {
             for command in [first, second] {
-                let status = self.wait(command)?;
+                let status = self.wait_for(command)?;
                 self.check_status(command, status)?;
             }
         }
-        Ok(differs)
+        Ok(difference)
     }
 
     fn first_difference_of(
@@ -190,24 +195,24 @@ impl<'a> CommandRunner<'a> {
     }
 
     /// Returns what a command has printed.
-    pub fn text(&self, name: &str) -> Result<String, CommandFailure> {
+    pub fn output_text(&self, name: &str) -> Result<String, CommandFailure> {
         let path = self.output_file(name);
         fs::read_to_string(&path).map_err(|e| directory_failure("read", &path, &e))
     }
 
     /// Returns what a command has printed, an object a line.
     pub fn lines(&self, name: &str) -> Result<Vec<Value>, CommandFailure> {
-        let text = self.text(name)?;
+        let text = self.output_text(name)?;
         Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
     }
 
     /// Returns the last object that a command has printed.
-    pub fn last(&self, name: &str) -> Result<Value, CommandFailure> {
+    pub fn last_object(&self, name: &str) -> Result<Value, CommandFailure> {
         Ok(self.lines(name)?.pop().unwrap_or_default())
     }
 
     /// Returns the command that `name` stands for, with its values.
-    fn words(&self, name: &str) -> String {
+    fn command_words(&self, name: &str) -> String {
         let (_, words) = COMMANDS.iter().find(|(n, _)| *n == name).expect("a command of the list");
         self.values
             .iter()
@@ -216,7 +221,7 @@ impl<'a> CommandRunner<'a> {
 
     fn start_with(&mut self, name: &'static str, stdout: Stdio) -> Result<RunningCommand, CommandFailure> {
         self.check_stop()?;
-        let words = self.words(name);
+        let words = self.command_words(name);
         let is_terminal = std::io::stderr().is_terminal();
         if is_terminal {
             note!("$ unitape {words}");
@@ -228,12 +233,12 @@ impl<'a> CommandRunner<'a> {
         };
         let child = Command::new(std::env::current_exe()?)
             .args(words.split(' '))
-            .current_dir(&self.dir)
+            .current_dir(&self.demo_dir)
             .stdin(Stdio::null())
             .stdout(stdout)
             .stderr(stderr)
             .spawn()?;
-        self.started.push(format!("unitape {words}"));
+        self.started_commands.push(format!("unitape {words}"));
         Ok(RunningCommand { name, child })
     }
 
@@ -241,38 +246,38 @@ impl<'a> CommandRunner<'a> {
         match status.code() {
             Some(0) => Ok(()),
             Some(3) if FLAWED.contains(&command.name) => Ok(()),
-            _ => Err(self.failure(command.name, status)),
+            _ => Err(self.command_failure(command.name, status)),
         }
     }
 
-    fn failure(&self, name: &str, status: ExitStatus) -> CommandFailure {
+    fn command_failure(&self, name: &str, status: ExitStatus) -> CommandFailure {
         let reason = fs::read_to_string(self.errors_file(name)).unwrap_or_default();
         CommandFailure::Error(format!(
             "unitape {} ended with {status}: {}",
-            self.words(name),
+            self.command_words(name),
             reason.trim_end()
         ))
     }
 
     fn check_stop(&self) -> Result<(), CommandFailure> {
         // Relaxed: the signal handler hands nothing over but the wish.
-        match self.stop.load(Ordering::Relaxed) {
+        match self.stop_flag.load(Ordering::Relaxed) {
             true => Err(CommandFailure::Error("stopped".to_owned())),
             false => Ok(()),
         }
     }
 
-    fn pause(&self) -> Result<(), CommandFailure> {
+    fn pause_for_key(&self) -> Result<(), CommandFailure> {
         std::thread::sleep(Duration::from_millis(2));
         self.check_stop()
     }
 
     fn output_file(&self, name: &str) -> PathBuf {
-        output_file(&self.dir, name, "out")
+        output_file(&self.demo_dir, name, "out")
     }
 
     fn errors_file(&self, name: &str) -> PathBuf {
-        output_file(&self.dir, name, "err")
+        output_file(&self.demo_dir, name, "err")
     }
 }
 
@@ -321,7 +326,9 @@ mod tests {
         let pid = Pid::from_child(&child);
         let mut command = RunningCommand { name: "watch", child };
         stop.store(true, Ordering::Relaxed);
-        assert!(matches!(runner.wait(&mut command), Err(CommandFailure::Error(what)) if what == "stopped"));
+        assert!(
+            matches!(runner.wait_for(&mut command), Err(CommandFailure::Error(what)) if what == "stopped")
+        );
         drop(command);
         assert!(rustix::process::test_kill_process(pid).is_err());
     }

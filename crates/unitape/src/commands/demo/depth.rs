@@ -36,7 +36,7 @@ pub struct ExchangeTruth {
     pub books: BTreeMap<String, BookSides>,
     /// By channel.
     pub came: [ChannelArrivals; 3],
-    pub faults: FaultCounts,
+    pub fault_counts: FaultCounts,
     /// Where in the capture the payloads are that were damaged.
     pub damaged: Vec<Range<u64>>,
 }
@@ -106,8 +106,8 @@ pub fn write(
     Ok(ExchangeTruth {
         span_ns: exchange.config().start_ns..end_ns,
         books: books(&exchange),
-        came: came(&streams),
-        faults: exchange.faults(),
+        came: count_arrivals(&streams),
+        fault_counts: exchange.faults(),
         damaged,
     })
 }
@@ -157,11 +157,11 @@ impl CaptureMaker {
         let (mut bytes, mut written) = (Vec::new(), 0);
         file_header(&mut bytes);
         while let Some(packet) = self.exchange.next().map_err(io::Error::other)? {
-            let from = SocketAddr::from(([10, 77, 0, packet.partition as u8], 30_000 + packet.line as u16));
-            datagram(&mut bytes, packet.ts_ns as i64, from, packet.to.into(), &packet.bytes);
+            let sender = SocketAddr::from(([10, 77, 0, packet.partition as u8], 30_000 + packet.line as u16));
+            datagram(&mut bytes, packet.ts_ns as i64, sender, packet.to.into(), &packet.bytes);
             if packet.sound < packet.bytes.len() {
-                let end = written + bytes.len() as u64;
-                self.damaged.push(end - packet.bytes.len() as u64..end);
+                let packet_end = written + bytes.len() as u64;
+                self.damaged.push(packet_end - packet.bytes.len() as u64..packet_end);
             }
             self.end_ns = packet.ts_ns;
             count_copy(&mut self.streams, &packet);
@@ -188,14 +188,14 @@ fn count_copy(streams: &mut PacketStreams, packet: &DeliveredPacket) {
 }
 
 /// Counts the arrivals by channel.
-fn came(streams: &PacketStreams) -> [ChannelArrivals; 3] {
+fn count_arrivals(streams: &PacketStreams) -> [ChannelArrivals; 3] {
     let mut all: [ChannelArrivals; 3] = Default::default();
     for ((channel, _), stream) in streams {
-        let came = &mut all[*channel as usize];
-        came.lost += gaps(stream.iter().map(|copies| copies.is_complete));
-        came.unheard += gaps(stream.iter().map(|copies| copies.headers != [0; 2]));
+        let arrivals = &mut all[*channel as usize];
+        arrivals.lost += count_gaps(stream.iter().map(|copies| copies.is_complete));
+        arrivals.unheard += count_gaps(stream.iter().map(|copies| copies.headers != [0; 2]));
         for line in [ExchangeLine::A as usize, ExchangeLine::B as usize] {
-            let line_arrivals = &mut came.lines[line];
+            let line_arrivals = &mut arrivals.lines[line];
             let copies = || stream.iter().map(|copies| u64::from(copies.headers[line]));
             line_arrivals.packets += copies().sum::<u64>();
             line_arrivals.twice += copies().map(|n| n.saturating_sub(1)).sum::<u64>();
@@ -213,7 +213,7 @@ fn came(streams: &PacketStreams) -> [ChannelArrivals; 3] {
 }
 
 /// Counts the missing packets between the first and the last packet that arrived.
-fn gaps(presence: impl Iterator<Item = bool>) -> u64 {
+fn count_gaps(presence: impl Iterator<Item = bool>) -> u64 {
     let presence_flags: Vec<bool> = presence.collect();
     let (Some(first), Some(last)) =
         (presence_flags.iter().position(|t| *t), presence_flags.iter().rposition(|t| *t))
@@ -246,8 +246,8 @@ mod tests {
     /// Fails if the expected figures are wrong, because the demo compares the handler's figures with them.
     #[test]
     fn what_came_is_counted_by_number() {
-        assert_eq!(gaps([false, false, true, false, true, true, false].into_iter()), 1);
-        assert_eq!((gaps([false; 3].into_iter()), gaps([].into_iter())), (0, 0));
+        assert_eq!(count_gaps([false, false, true, false, true, true, false].into_iter()), 1);
+        assert_eq!((count_gaps([false; 3].into_iter()), count_gaps([].into_iter())), (0, 0));
         let mut streams = PacketStreams::new();
         let mut packet = |line, number, sound| {
             let to = "239.0.0.1:1".parse().unwrap();
@@ -269,7 +269,7 @@ mod tests {
         ] {
             packet(line, number, sound);
         }
-        let [incremental, ..] = came(&streams);
+        let [incremental, ..] = count_arrivals(&streams);
         let line = |packets, twice, missed| LineArrivals { packets, twice, missed };
         assert_eq!(
             incremental,

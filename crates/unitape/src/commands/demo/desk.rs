@@ -34,7 +34,7 @@ pub fn serve(
             parties: Vec::new(),
             is_disabled: false,
         };
-        UserFile::add(&users, &account, &password)?;
+        UserFile::add_account(&users, &account, &password)?;
         accounts.push(DemoAccount { name, role, password });
     }
     let options = DeskOptions {

@@ -143,15 +143,15 @@ pub fn write(
     seconds: u64,
     stop: &AtomicBool,
 ) -> Result<WrittenFeeds, CommandFailure> {
-    commands.set("events", seconds * EVENTS_PER_SECOND);
-    commands.set("start", START_NS);
-    commands.set("minutes", SPAN_NS / 60_000_000_000);
+    commands.set_word("events", seconds * EVENTS_PER_SECOND);
+    commands.set_word("start", START_NS);
+    commands.set_word("minutes", SPAN_NS / 60_000_000_000);
     let scenes = |count: u32| SCENARIOS.map(|id| format!("{id}={count}")).join(",");
-    commands.set("planted", scenes(2));
-    commands.set("near_misses", scenes(1));
-    commands.set("scenarios", SCENARIOS.map(|id| format!("--scenario {id}")).join(" "));
+    commands.set_word("planted", scenes(2));
+    commands.set_word("near_misses", scenes(1));
+    commands.set_word("scenarios", SCENARIOS.map(|id| format!("--scenario {id}")).join(" "));
     commands.run(&["market", "banks"])?;
-    let made_day = commands.last("market")?;
+    let made_day = commands.last_object("market")?;
     let path = demo_dir.path("feeds/market/truth.jsonl");
     let text = fs::read_to_string(&path).map_err(|e| directory_failure("read", &path, &e))?;
     let lines = text.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
@@ -185,7 +185,7 @@ pub fn write(
     };
     for sample in &SAMPLES {
         let files: Vec<&str> = sample.files.iter().map(|(name, _)| *name).collect();
-        expect(sample.feed, &files, Some(sample.counts()))?;
+        expect(sample.feed, &files, Some(sample.message_counts()))?;
     }
     expect(ORDERS, &["orders.fix"], Some(order_counts(&truth)))?;
     let by_kind = serde_json::from_value(made_day["by_kind"].clone())?;
@@ -210,7 +210,7 @@ pub fn write(
 }
 
 impl SampleFeed {
-    fn counts(&self) -> MessageCounts {
+    fn message_counts(&self) -> MessageCounts {
         let by_kind = self.by_kind.iter().map(|(kind, n)| ((*kind).to_owned(), *n)).collect();
         MessageCounts { messages: self.messages, ignored: self.ignored, by_kind, quarantined: 0 }
     }
@@ -252,38 +252,42 @@ fn write_file<T>(
     write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
 ) -> Result<T, CommandFailure> {
     let fail = |e| directory_failure("write", path, &e);
-    let written = AtomicU64::new(0);
-    let sink = CountingFile { file: File::create(path).map_err(fail)?, written: &written, stop };
+    let written_bytes = AtomicU64::new(0);
+    let sink = CountingFile {
+        inner_file: File::create(path).map_err(fail)?,
+        written_bytes: &written_bytes,
+        stop_flag: stop,
+    };
     let mut sink = BufWriter::with_capacity(1 << 16, sink);
     // Relaxed: figures for people.
-    let position = || (written.load(Ordering::Relaxed), expected_bytes);
+    let position = || (written_bytes.load(Ordering::Relaxed), expected_bytes);
     output::with_progress(label, position, String::new, || {
-        let made = write(&mut sink)?;
+        let message_counts = write(&mut sink)?;
         sink.flush()?;
-        Ok(made)
+        Ok(message_counts)
     })
     .map_err(fail)
 }
 
 struct CountingFile<'a> {
-    file: File,
-    written: &'a AtomicU64,
-    stop: &'a AtomicBool,
+    inner_file: File,
+    written_bytes: &'a AtomicU64,
+    stop_flag: &'a AtomicBool,
 }
 
 impl Write for CountingFile<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // Relaxed: the signal handler hands nothing over but the wish.
-        if self.stop.load(Ordering::Relaxed) {
+        if self.stop_flag.load(Ordering::Relaxed) {
             return Err(io::Error::other("stopped"));
         }
-        let n = self.file.write(bytes)?;
-        self.written.fetch_add(n as u64, Ordering::Relaxed);
+        let n = self.inner_file.write(bytes)?;
+        self.written_bytes.fetch_add(n as u64, Ordering::Relaxed);
         Ok(n)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.inner_file.flush()
     }
 }
 

@@ -21,25 +21,25 @@ impl TextPaint {
 
     /// Paints a heading.
     pub fn bold(self, text: &str) -> String {
-        self.wrap("1", text)
+        self.wrap_text("1", text)
     }
 
     /// Paints text of lesser weight.
     pub fn dim(self, text: &str) -> String {
-        self.wrap("2", text)
+        self.wrap_text("2", text)
     }
 
     /// Paints a good result.
     pub fn good(self, text: &str) -> String {
-        self.wrap("32", text)
+        self.wrap_text("32", text)
     }
 
     /// Paints a bad result.
     pub fn bad(self, text: &str) -> String {
-        self.wrap("1;31", text)
+        self.wrap_text("1;31", text)
     }
 
-    fn wrap(self, code: &str, text: &str) -> String {
+    fn wrap_text(self, code: &str, text: &str) -> String {
         if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }

@@ -57,19 +57,19 @@ pub fn read_results(
             results.stats = book["stats"].take();
             continue;
         }
-        results.groups.insert(text(&book["instr"]), text(&book["group"]));
+        results.groups.insert(number_text(&book["instr"]), number_text(&book["group"]));
         let is_good = book["stale"] == false;
-        results.handler.insert(text(&book["instr"]), sides(book, is_good));
+        results.handler.insert(number_text(&book["instr"]), book_sides(book, is_good));
     }
     for book in commands.lines("books")?.into_iter().filter(|line| line["instr"].is_string()) {
         let marks = book["marks"].as_array().into_iter().flatten();
         let is_good = marks.clone().all(|mark| mark != "stale") && book["faults"] == json!({});
-        results.tape.insert(text(&book["instr"]), sides(book, is_good));
+        results.tape.insert(number_text(&book["instr"]), book_sides(book, is_good));
     }
     let mut histories: BTreeMap<String, PriceHistory> = BTreeMap::new();
     for price in commands.lines("best")?.iter().filter(|line| line["kind"] == "bbo") {
-        let history = histories.entry(text(&price["instr"])).or_default();
-        (history.venue, history.instr) = (text(&price["venue"]), text(&price["instr"]));
+        let history = histories.entry(number_text(&price["instr"])).or_default();
+        (history.venue, history.instr) = (number_text(&price["venue"]), number_text(&price["instr"]));
         let values = ["bid", "bid_qty", "ask", "ask_qty"].map(|name| price[name].as_str().map(str::to_owned));
         history.add(price["ts"].as_i64().unwrap_or(0), values.into(), &truth.span_ns);
     }
@@ -79,11 +79,11 @@ pub fn read_results(
     Ok(results)
 }
 
-fn text(value: &Value) -> String {
+fn number_text(value: &Value) -> String {
     value.as_str().unwrap_or("?").to_owned()
 }
 
-fn sides(mut book: Value, is_good: bool) -> Option<BookSides> {
+fn book_sides(mut book: Value, is_good: bool) -> Option<BookSides> {
     is_good.then(|| ["bids", "asks"].map(|side| book[side].take()))
 }
 
@@ -93,7 +93,7 @@ impl PacketLossSummary {
         let mut loss = Self::default();
         let mut stale_since: BTreeMap<String, i64> = BTreeMap::new();
         for event in events {
-            let (instr, ts) = (text(&event["instr"]), event["ts"].as_i64().unwrap_or(0));
+            let (instr, ts) = (number_text(&event["instr"]), event["ts"].as_i64().unwrap_or(0));
             let range = || match (event["from"].as_u64(), event["to"].as_u64()) {
                 (Some(from), Some(to)) => to + 1 - from,
                 _ => 0,
@@ -111,7 +111,7 @@ impl PacketLossSummary {
                     }
                 }
                 Some("missing") => loss.messages += range(),
-                Some("lost") => *loss.packets.entry(text(&event["channel"])).or_default() += range(),
+                Some("lost") => *loss.packets.entry(number_text(&event["channel"])).or_default() += range(),
                 _ => {}
             }
         }
@@ -126,23 +126,23 @@ pub fn book_differences(
     owner: &str,
     books: &BTreeMap<String, Option<BookSides>>,
 ) -> Vec<String> {
-    let mut differs = Vec::new();
+    let mut differences = Vec::new();
     for (instr, expected_sides) in truth {
         match books.get(instr) {
-            None => differs.push(format!("{owner} has no book of {instr}")),
-            Some(None) => differs.push(format!("{owner} has {instr} as stale, or with faults")),
+            None => differences.push(format!("{owner} has no book of {instr}")),
+            Some(None) => differences.push(format!("{owner} has {instr} as stale, or with faults")),
             Some(Some(sides)) => {
                 for (side, (is, must)) in ["bids", "asks"].iter().zip(sides.iter().zip(expected_sides)) {
                     if is != must {
-                        differs.push(format!("{owner}, {instr}: {side} {is}, but {must}"));
+                        differences.push(format!("{owner}, {instr}: {side} {is}, but {must}"));
                     }
                 }
             }
         }
     }
     let untraded = books.keys().filter(|instr| !truth.contains_key(*instr));
-    differs.extend(untraded.map(|instr| format!("{owner} has a book of {instr}, which nobody trades")));
-    differs
+    differences.extend(untraded.map(|instr| format!("{owner} has a book of {instr}, which nobody trades")));
+    differences
 }
 
 /// Lists the counts in which the handler or the tape differs from the packets that arrived on the lines.
@@ -152,7 +152,7 @@ pub fn line_differences(came: &[ChannelArrivals; 3], results: &MarketDataResults
     differences.expect("channels", channels.len() as u64, came.len() as u64);
     let lost_in_time = |channel: &Value| number(&channel["lost"]).saturating_sub(number(&channel["late"]));
     for (channel, must) in channels.iter().zip(came) {
-        let name = text(&channel["name"]);
+        let name = number_text(&channel["name"]);
         for ((line, letter), must) in [0, 1].into_iter().zip(["A", "B"]).zip(&must.lines) {
             for (count, must) in [("packets", must.packets), ("twice", must.twice), ("missed", must.missed)] {
                 let is = number(&channel["lines"][line][count]);
@@ -169,26 +169,27 @@ pub fn line_differences(came: &[ChannelArrivals; 3], results: &MarketDataResults
     let missing = number(&results.stats["products"]["missing"]);
     differences.expect("messages missing", results.loss.messages, missing);
     differences.expect("books mended", results.loss.mended, results.loss.stale);
-    let left = results.loss.left.iter().map(|instr| format!("{instr} is stale at the end"));
-    differences.lines.into_iter().chain(left).collect()
+    let stale_lines = results.loss.left.iter().map(|instr| format!("{instr} is stale at the end"));
+    differences.lines.into_iter().chain(stale_lines).collect()
 }
 
 /// Lists the messages of the exchange in quarantine that no line damaged, and entries whose bytes quarantine does not have.
 pub fn undamaged_messages(truth: &ExchangeTruth, quarantine: &[Value]) -> Vec<String> {
     let damaged = quarantine.iter().filter(|entry| !entry["damaged"].is_null());
-    let mut differs: Vec<String> = damaged.map(|entry| format!("damaged in quarantine: {entry}")).collect();
+    let mut differences: Vec<String> =
+        damaged.map(|entry| format!("damaged in quarantine: {entry}")).collect();
     for entry in quarantine.iter().filter(|entry| is_from_exchange(entry) && entry["reason"] != "late") {
         let offset = number(&entry["offset"]);
         if !truth.damaged.iter().any(|range| range.contains(&offset)) {
-            differs.push(format!("{DEPTH}: {} at byte {offset} was not damaged", entry["reason"]));
+            differences.push(format!("{DEPTH}: {} at byte {offset} was not damaged", entry["reason"]));
         }
     }
-    differs
+    differences
 }
 
 /// Returns whether an entry of quarantine is from the exchange's feed.
 pub fn is_from_exchange(entry: &Value) -> bool {
-    text(&entry["source"]).split('/').next() == Some(DEPTH)
+    number_text(&entry["source"]).split('/').next() == Some(DEPTH)
 }
 
 /// Instruments shown.
@@ -251,7 +252,7 @@ fn line_table(stats: &Value) -> TextTable {
     for channel in stats["channels"].as_array().into_iter().flatten() {
         for (index, letter) in ["A", "B"].into_iter().enumerate() {
             let [name, lost] = match index {
-                0 => [text(&channel["name"]), grouped(number(&channel["lost"]))],
+                0 => [number_text(&channel["name"]), grouped(number(&channel["lost"]))],
                 _ => [String::new(), String::new()],
             };
             let cells = counts.map(|(count, _)| grouped(number(&channel["lines"][index][count])));
@@ -267,7 +268,7 @@ pub fn json(story: &DemoResults) -> Value {
     let products = &results.stats["products"];
     let levels = |sides: &BookSides| sides.iter().filter_map(Value::as_array).map(Vec::len).sum::<usize>();
     json!({
-        "made": story.written.depth.faults,
+        "made": story.written.depth.fault_counts,
         "channels": results.stats["channels"],
         "loss": results.loss,
         "snapshots": {

@@ -110,50 +110,52 @@ struct PhaseTimes {
 /// Runs the command.
 pub fn run(args: DemoArgs) -> output::Result {
     let stop = output::stop_flag()?;
-    let story = act(&args, &stop)?;
+    let story = run_demo(&args, &stop)?;
     if args.json {
         output::print_json(&report::json(&story))?;
     } else {
         report::print(&story)?;
     }
-    let failed: Vec<&DemoCheck> = story.checks.iter().filter(|c| !c.holds()).collect();
-    if failed.is_empty() {
+    let failed_checks: Vec<&DemoCheck> = story.checks.iter().filter(|c| !c.holds()).collect();
+    if failed_checks.is_empty() {
         return match args.desk {
             true => desk::serve(&story.demo_dir, &args.listen, &stop, args.json),
             false => Ok(CommandOutcome::Clean),
         };
     }
-    for check in failed {
+    for check in failed_checks {
         note!("  not so: {}", check.what);
         check.differs.iter().take(DIFFERENCES_SHOWN).for_each(|line| note!("    {line}"));
-        if let Some(more) = check.differs.len().checked_sub(DIFFERENCES_SHOWN).filter(|n| *n > 0) {
-            note!("    and {more} more");
+        if let Some(differences_left_out) =
+            check.differs.len().checked_sub(DIFFERENCES_SHOWN).filter(|n| *n > 0)
+        {
+            note!("    and {differences_left_out} more");
         }
     }
     Err(CommandFailure::Error("the demo does not hold; this must not happen, please report it".to_owned()))
 }
 
-fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure> {
+fn run_demo(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure> {
     let started = Instant::now();
     let demo_dir = DemoDirectory::prepare(args.dir.as_deref())?;
     let mut commands = CommandRunner::new(&demo_dir, stop);
     let mut times = PhaseTimes::default();
-    let written = feeds::write(&demo_dir, &mut commands, args.seconds, stop)?;
+    let written_feeds = feeds::write(&demo_dir, &mut commands, args.seconds, stop)?;
     times.make_s = started.elapsed().as_secs_f64();
 
-    let start = Instant::now();
-    let consolidation = commands.start("consolidate")?;
-    let watch = commands.start("watch")?;
+    let started_at = Instant::now();
+    let consolidation = commands.start_command("consolidate")?;
+    let watch = commands.start_command("watch")?;
     commands.finish(consolidation)?;
-    let early = commands.text("watch")?.lines().filter(|line| line.starts_with(ALERT)).count();
+    let early = commands.output_text("watch")?.lines().filter(|line| line.starts_with(ALERT)).count();
     commands.finish(watch)?;
-    times.consolidate_s = start.elapsed().as_secs_f64();
+    times.consolidate_s = started_at.elapsed().as_secs_f64();
 
-    let start = Instant::now();
+    let started_at = Instant::now();
     commands.run(&["replay", "books", "best", "handler"])?;
     let is_alert = |line: &Value| line["scenario"].is_string();
-    let mut live = commands.lines("watch")?;
-    let live_totals = live.pop().unwrap_or_default();
+    let mut live_alerts = commands.lines("watch")?;
+    let live_totals = live_alerts.pop().unwrap_or_default();
     let mut replayed = commands.lines("replay")?;
     replayed.retain(is_alert);
     let recorded = alert_tape::read_alerts(&demo_dir.path("alerts"), ReadOptions::default())?;
@@ -163,27 +165,28 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
         serde_json::from_slice(&line)
     });
     let recorded = recorded.collect::<Result<Vec<Value>, _>>()?;
-    let mut replay_differs = check::alert_differences("live", &live, &replayed);
+    let mut replay_differs = check::alert_differences("live", &live_alerts, &replayed);
     replay_differs.extend(check::alert_differences("on the alert tape", &recorded, &replayed));
-    times.replay_s = start.elapsed().as_secs_f64();
+    times.replay_s = started_at.elapsed().as_secs_f64();
 
-    let start = Instant::now();
+    let started_at = Instant::now();
     commands.run(&["seal"])?;
-    let mut sealed_differ = commands.compare(["sealed", "taped"])?;
+    let mut sealed_differ = commands.compare_outputs(["sealed", "taped"])?;
     commands.run(&["days", "sealed_status", "status", "sealed_bbo", "sealed_trades"])?;
     sealed_differ
         .extend(check::sealed_differences(commands.lines("sealed_status")?, commands.lines("status")?));
-    times.seal_s = start.elapsed().as_secs_f64();
+    times.seal_s = started_at.elapsed().as_secs_f64();
 
-    let start = Instant::now();
+    let started_at = Instant::now();
     commands.run(&["info", "verify", "quarantine"])?;
-    let mut positions: Vec<u64> = live.iter().flat_map(ExplainedAlert::positions_of).collect();
+    let mut positions: Vec<u64> = live_alerts.iter().flat_map(ExplainedAlert::positions_of).collect();
     positions.sort_unstable();
     let overview = overview::read_overview(&demo_dir.path("tape"), &positions)?;
-    let alerts: Vec<_> = live.into_iter().map(|alert| ExplainedAlert::new(alert, &overview.events)).collect();
-    let scenes: Vec<&Value> = written.labels.iter().chain(&written.planted).collect();
+    let alerts: Vec<_> =
+        live_alerts.into_iter().map(|alert| ExplainedAlert::new(alert, &overview.events)).collect();
+    let scenes: Vec<&Value> = written_feeds.labels.iter().chain(&written_feeds.planted).collect();
     let (matched, alerts_differ) = check::match_scenes(&scenes, &alerts);
-    let market_data = market_data::read_results(&commands, &written.depth)?;
+    let market_data = market_data::read_results(&commands, &written_feeds.depth)?;
     let quarantine = commands.lines("quarantine")?;
     let (mut reasons, mut flow_reasons) = (BTreeMap::new(), BTreeMap::new());
     for entry in &quarantine {
@@ -193,11 +196,12 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
             *flow_reasons.entry(reason.to_owned()).or_insert(0) += 1;
         }
     }
-    let info = commands.last("info")?;
-    let mut accounts = check::account_differences(&info["account"]["by_feed"], &overview, &written.counts);
-    accounts.extend(market_data::undamaged_messages(&written.depth, &quarantine));
+    let info = commands.last_object("info")?;
+    let mut accounts =
+        check::account_differences(&info["account"]["by_feed"], &overview, &written_feeds.counts);
+    accounts.extend(market_data::undamaged_messages(&written_feeds.depth, &quarantine));
     let on_tape: u64 = overview.by_feed.values().flat_map(BTreeMap::values).sum();
-    let run_events = number(&commands.last("consolidate")?["events"]);
+    let run_events = number(&commands.last_object("consolidate")?["events"]);
     let (tape_events, watched_events) =
         (number(&info["account"]["events"]), number(&live_totals["totals"]["events"]));
     if run_events != tape_events || watched_events != on_tape {
@@ -207,16 +211,19 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
         ));
     }
     let instrument = overview.books.first().map_or("", |book| book.instr.as_str());
-    let answers = answers::ask(&demo_dir, &mut commands, alerts.len() as u64, instrument)?;
-    let truth = &written.truth;
-    let books = &written.depth.books;
+    let answers = answers::ask_tapes(&demo_dir, &mut commands, alerts.len() as u64, instrument)?;
+    let truth = &written_feeds.truth;
+    let books = &written_feeds.depth.books;
     let mut depths = market_data::book_differences(books, "the tape", &market_data.tape);
     depths.extend(market_data::book_differences(books, "the handler", &market_data.handler));
-    let problems = commands.last("verify")?["problems"].take();
+    let problems = commands.last_object("verify")?["problems"].take();
     let problems = problems.as_array().into_iter().flatten().map(Value::to_string).collect();
     let checks = [
         ("every planted manipulation is found, with its evidence, and nothing else", alerts_differ),
-        ("no near miss is in any alert's evidence", check::near_miss_alerts(&written.near_misses, &alerts)),
+        (
+            "no near miss is in any alert's evidence",
+            check::near_miss_alerts(&written_feeds.near_misses, &alerts),
+        ),
         ("the live watch put on its tape the alerts that a replay gives", replay_differs),
         ("every message and every byte is accounted for, kind by kind", accounts),
         ("quarantine holds what was broken, by reason", check::reasons(truth, &flow_reasons)),
@@ -224,7 +231,7 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
         ("the depth of every instrument is the exchange's own, level by level", depths),
         (
             "what the lines lost is known, packet by packet, and every book is mended",
-            market_data::line_differences(&written.depth.came, &market_data),
+            market_data::line_differences(&written_feeds.depth.came, &market_data),
         ),
         ("the tape is intact, checksums and all", problems),
         ("the sealed days hold what stands on the tape, event by event", sealed_differ),
@@ -239,13 +246,13 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
         ("every alert is in a case, once", answers.cases_differ.clone()),
         ("a plot from Python, where it is installed, has the rows of the tape", answers.plot_differs.clone()),
     ];
-    let days = commands.last("days")?["days"].as_array().cloned().unwrap_or_default();
-    times.check_s = start.elapsed().as_secs_f64();
+    let days = commands.last_object("days")?["days"].as_array().cloned().unwrap_or_default();
+    times.check_s = started_at.elapsed().as_secs_f64();
     times.total_s = started.elapsed().as_secs_f64();
     Ok(DemoResults {
-        commands: commands.started,
+        commands: commands.started_commands,
         demo_dir,
-        written,
+        written: written_feeds,
         info,
         overview,
         alerts,

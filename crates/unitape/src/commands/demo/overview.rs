@@ -46,7 +46,7 @@ pub struct PriceHistory {
     /// Time of the last change, nanoseconds since the epoch.
     pub ts: i64,
     /// The last values, exact: bid, bid quantity, ask, ask quantity; of an index the value.
-    pub last: Vec<Option<String>>,
+    pub last_values: Vec<Option<String>>,
     /// Last mid or value of each column of time, in billionths.
     pub moves: [Option<i64>; COLUMNS],
 }
@@ -54,7 +54,7 @@ pub struct PriceHistory {
 /// Reads the tape in `dir`, with the events at these positions.
 pub fn read_overview(dir: &Path, positions: &[u64]) -> Result<TapeOverview, CommandFailure> {
     let mut reader = Reader::open(dir, StartPosition::Oldest)?;
-    let mut names = DefinitionTable::default();
+    let mut definitions = DefinitionTable::default();
     let mut counts: BTreeMap<(u32, EventKind), u64> = BTreeMap::new();
     let mut histories: BTreeMap<(EventKind, u16, InstrumentId), PriceHistory> = BTreeMap::new();
     let mut overview = TapeOverview::default();
@@ -62,7 +62,7 @@ pub fn read_overview(dir: &Path, positions: &[u64]) -> Result<TapeOverview, Comm
     loop {
         let ordinal = reader.ordinal();
         let Some(frame) = reader.next()? else { break };
-        let Some(event) = names.admit_frame(frame.bytes)?.filter(|_| !frame.header.is_meta()) else {
+        let Some(event) = definitions.admit_frame(frame.bytes)?.filter(|_| !frame.header.is_meta()) else {
             continue;
         };
         *counts.entry((event.source(), event.kind())).or_default() += 1;
@@ -70,28 +70,35 @@ pub fn read_overview(dir: &Path, positions: &[u64]) -> Result<TapeOverview, Comm
         source_before = event.source();
         if positions.binary_search(&frame.position.0).is_ok() {
             line.clear();
-            write_event(&mut line, &event, ordinal, names.dictionary(), &names, EventLineDetail::Plain);
+            write_event(
+                &mut line,
+                &event,
+                ordinal,
+                definitions.dictionary(),
+                &definitions,
+                EventLineDetail::Plain,
+            );
             overview.events.insert(frame.position.0, serde_json::from_slice(&line)?);
         }
         // Other feeds quote other instruments, on other days.
-        let is_order_flow = || names.source(event.source()).is_some_and(|source| source.feed == ORDERS);
-        let fields: &[EventField] = match event.kind() {
+        let is_order_flow = || definitions.source(event.source()).is_some_and(|source| source.feed == ORDERS);
+        let price_fields: &[EventField] = match event.kind() {
             EventKind::Index => &[EventField::Px],
             EventKind::Bbo if is_order_flow() => {
                 &[EventField::Bid, EventField::BidQty, EventField::Ask, EventField::AskQty]
             }
             _ => continue,
         };
-        let values = fields.iter().map(|field| text(&event, *field)).collect();
+        let values = price_fields.iter().map(|field| field_text(&event, *field)).collect();
         let history = histories.entry((event.kind(), event.venue(), event.instrument())).or_default();
         history.add(event.ts_event().0, values, &SPAN);
     }
     for ((source, kind), n) in counts {
-        let feed = names.source(source).map_or("?", |source| &source.feed);
+        let feed = definitions.source(source).map_or("?", |source| &source.feed);
         let by_kind = overview.by_feed.entry(feed.to_owned()).or_default();
         *by_kind.entry(kind.name().to_owned()).or_default() += n;
     }
-    let name = |dict, id| names.name(dict, id).unwrap_or("?").to_owned();
+    let name = |dict, id| definitions.name(dict, id).unwrap_or("?").to_owned();
     for ((kind, venue, instr), mut history) in histories {
         history.venue = name(NameKind::Venue, venue.into());
         history.instr = name(NameKind::Instrument, instr.0);
@@ -120,12 +127,12 @@ impl PriceHistory {
         let since_start = (ts.max(0) as u64).clamp(span.start, span.end - 1) - span.start;
         let column = (since_start * COLUMNS as u64 / (span.end - span.start)) as usize;
         self.moves[column] = middle.or(self.moves[column]);
-        (self.changes, self.ts, self.last) = (self.changes + 1, ts, values);
+        (self.changes, self.ts, self.last_values) = (self.changes + 1, ts, values);
     }
 
     /// Returns a last value as a cell of a table.
     pub fn cell(&self, index: usize) -> String {
-        self.last.get(index).cloned().flatten().unwrap_or_else(|| "-".to_owned())
+        self.last_values.get(index).cloned().flatten().unwrap_or_else(|| "-".to_owned())
     }
 
     /// Returns bid and ask with their sizes, the changes and the sparkline as cells of a table.
@@ -143,10 +150,10 @@ impl PriceHistory {
         const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         let values = || self.moves.iter().flatten().map(|v| i128::from(*v));
         let (Some(low), Some(high)) = (values().min(), values().max()) else { return String::new() };
-        let mut before = None;
+        let mut previous_bests = None;
         let column = |value: &Option<i64>| {
-            before = value.or(before);
-            match before {
+            previous_bests = value.or(previous_bests);
+            match previous_bests {
                 None => ' ',
                 Some(_) if low == high => BLOCKS[3],
                 Some(v) => BLOCKS[((i128::from(v) - low) * 7 / (high - low)) as usize],
@@ -158,14 +165,14 @@ impl PriceHistory {
     /// Returns the history as JSON.
     pub fn json(&self) -> Value {
         json!({
-            "venue": self.venue, "instr": self.instr, "changes": self.changes, "ts": self.ts, "last": self.last,
+            "venue": self.venue, "instr": self.instr, "changes": self.changes, "ts": self.ts, "last": self.last_values,
             "sparkline": self.sparkline(),
         })
     }
 }
 
 /// Returns a number as text.
-fn text(event: &Event<'_>, field: EventField) -> Option<String> {
+fn field_text(event: &Event<'_>, field: EventField) -> Option<String> {
     match event.field(field, &mut [0; 36])? {
         EventValue::Price(px) => Some(px.to_string()),
         EventValue::Decimal(d) => Some(d.to_string()),

@@ -27,12 +27,12 @@ pub fn print(story: &DemoResults) -> Result<(), CommandFailure> {
         "Feeds",
         "messages = with events + duplicates + quarantined + ignored; all were read side by side",
     );
-    lines.extend(feeds(story).lines(paint));
+    lines.extend(feed_table(story).lines(paint));
     lines.push(format!(
         "  {} on tape in {} events, {:.0} bytes an event; the feeds take turns {} times",
         bytes(tape_bytes(story)),
-        grouped(events(story)),
-        tape_bytes(story) as f64 / events(story).max(1) as f64,
+        grouped(event_count(story)),
+        tape_bytes(story) as f64 / event_count(story).max(1) as f64,
         grouped(story.overview.switches)
     ));
     lines.extend(market_data::lines(story, paint));
@@ -44,32 +44,32 @@ pub fn print(story: &DemoResults) -> Result<(), CommandFailure> {
     );
     books(&mut lines, &story.overview.books, paint);
     section(&mut lines, paint, "Indices", "last value, and its way over the same time");
-    indices(&mut lines, &story.overview.indices, paint);
+    index_lines(&mut lines, &story.overview.indices, paint);
     section(
         &mut lines,
         paint,
         "Manipulations of the simulated day: planted, and found",
         "evidence = events, or positions, on the tape",
     );
-    lines.extend(labels(story).lines(paint));
+    lines.extend(label_table(story).lines(paint));
     section(
         &mut lines,
         paint,
         "Wash trades of the order flow: planted, and found",
         "the same group of owners on both sides",
     );
-    lines.extend(planted(story).lines(paint));
+    lines.extend(planted_table(story).lines(paint));
     lines.push(String::new());
     lines.extend(near_misses(story).lines(paint));
     section(&mut lines, paint, "Quarantine", "broken on purpose; kept byte for byte, neighbours unharmed");
-    lines.extend(quarantine(story).lines(paint));
+    lines.extend(quarantine_table(story).lines(paint));
     section(
         &mut lines,
         paint,
         "Sealed days",
         "the tape's events by day and schema, compressed and encrypted, for scans",
     );
-    lines.extend(days(story).lines(paint));
+    lines.extend(day_table(story).lines(paint));
     more(&mut lines, story.days.len(), DAYS_SHOWN, "the first ones", "days are in the store", paint);
     section(&mut lines, paint, "Checked by the demo itself", "");
     for check in &story.checks {
@@ -82,7 +82,7 @@ pub fn print(story: &DemoResults) -> Result<(), CommandFailure> {
         t.total_s, t.make_s, t.consolidate_s, t.replay_s, t.seal_s, t.check_s
     )));
     section(&mut lines, paint, "Answers", "each by the command that you would type");
-    lines.extend(answers(story));
+    lines.extend(answer_lines(story));
     section(&mut lines, paint, "Try next", "");
     for (command, purpose) in next(story) {
         lines.push(format!("  {}", paint.dim(&format!("# {purpose}"))));
@@ -102,7 +102,8 @@ pub fn json(story: &DemoResults) -> Value {
     let mut feeds = account["by_feed"].clone();
     for (name, feed) in feeds.as_object_mut().into_iter().flatten() {
         feed["by_kind"] = json!(story.overview.by_feed.get(name));
-        feed["messages_per_s"] = rate(number(&feed["messages"]), story.times.consolidate_s).into();
+        feed["messages_per_s"] =
+            messages_per_second(number(&feed["messages"]), story.times.consolidate_s).into();
     }
     let scenes = |name: &str, scenes: &[Value], matched: &[Option<usize>]| -> Vec<Value> {
         let pairs = scenes.iter().zip(matched).map(|(scene, index)| {
@@ -135,8 +136,8 @@ pub fn json(story: &DemoResults) -> Value {
         "tape": {
             "id": story.info["tape"],
             "bytes": tape_bytes(story),
-            "events": events(story),
-            "bytes_per_event": tape_bytes(story) as f64 / events(story).max(1) as f64,
+            "events": event_count(story),
+            "bytes_per_event": tape_bytes(story) as f64 / event_count(story).max(1) as f64,
             "disk_bytes": story.info["disk_bytes"],
         },
         "depth": market_data::json(story),
@@ -145,7 +146,7 @@ pub fn json(story: &DemoResults) -> Value {
         "planted": scenes("scene", &written.planted, planted),
         "labels": scenes("label", &written.labels, labelled),
         "near_misses_of_the_day": written.near_misses_of_day,
-        "not_planted": unplanted(story).map(|n| alert_json(&story.alerts[n])).collect::<Vec<_>>(),
+        "not_planted": unplanted_alerts(story).map(|n| alert_json(&story.alerts[n])).collect::<Vec<_>>(),
         "days": days.collect::<Vec<_>>(),
         "answers": {
             "bank_events": answers.bank_events, "best_prices": answers.best_prices, "cases": answers.cases,
@@ -202,7 +203,7 @@ pub fn section(lines: &mut Vec<String>, paint: TextPaint, title: &str, summary: 
     lines.push(format!("{}{summary_text}", paint.bold(title)));
 }
 
-fn feeds(story: &DemoResults) -> TextTable {
+fn feed_table(story: &DemoResults) -> TextTable {
     let head =
         ["feed", ">messages", ">with events", ">duplicates", ">quarantined", ">ignored", ">events", ">size"];
     let counts = ["messages", "with_events", "duplicates", "quarantined", "ignored", "events", "bytes"];
@@ -231,7 +232,7 @@ fn books(lines: &mut Vec<String>, histories: &[PriceHistory], paint: TextPaint) 
     more(lines, histories.len(), SHOWN, "the most active", "order books are on the tape", paint);
 }
 
-fn indices(lines: &mut Vec<String>, courses: &[PriceHistory], paint: TextPaint) {
+fn index_lines(lines: &mut Vec<String>, courses: &[PriceHistory], paint: TextPaint) {
     let mut table = TextTable::new(&["venue", "index", ">value", ">changes", "course"]);
     for c in courses.iter().take(SHOWN) {
         table.row(vec![c.venue.clone(), c.instr.clone(), c.cell(0), grouped(c.changes), c.sparkline()]);
@@ -249,12 +250,12 @@ pub fn more(
     remainder: &str,
     paint: TextPaint,
 ) {
-    if let Some(more) = all.checked_sub(shown_count).filter(|n| *n > 0) {
-        lines.push(paint.dim(&format!("  {choice}; {more} more {remainder}")));
+    if let Some(rows_left_out) = all.checked_sub(shown_count).filter(|n| *n > 0) {
+        lines.push(paint.dim(&format!("  {choice}; {rows_left_out} more {remainder}")));
     }
 }
 
-fn planted(story: &DemoResults) -> TextTable {
+fn planted_table(story: &DemoResults) -> TextTable {
     let mut table = TextTable::new(&["planted at", "scene", "group", "instrument", "evidence", ">found"]);
     let key = |key: &Value, name: &str| key[name].as_str().unwrap_or_default().to_owned();
     let evidence = |n: usize| {
@@ -271,7 +272,7 @@ fn planted(story: &DemoResults) -> TextTable {
             if index.is_some() { "yes" } else { "NO" }.to_owned(),
         ]);
     }
-    for n in unplanted(story) {
+    for n in unplanted_alerts(story) {
         let alert = &story.alerts[n].alert;
         table.row(vec![
             format!("NEVER (alert {n})"),
@@ -286,11 +287,11 @@ fn planted(story: &DemoResults) -> TextTable {
 }
 
 /// Alerts that nothing was planted for.
-fn unplanted(story: &DemoResults) -> impl Iterator<Item = usize> {
+fn unplanted_alerts(story: &DemoResults) -> impl Iterator<Item = usize> {
     (0..story.alerts.len()).filter(|n| !story.matched.contains(&Some(*n)))
 }
 
-fn labels(story: &DemoResults) -> TextTable {
+fn label_table(story: &DemoResults) -> TextTable {
     let mut table = TextTable::new(&["planted at", "scenario", "who and where", ">evidence", ">found"]);
     for (label, index) in story.written.labels.iter().zip(&story.matched) {
         let evidence = index.map_or(0, |n| story.alerts[n].positions.len() as u64);
@@ -305,7 +306,7 @@ fn labels(story: &DemoResults) -> TextTable {
     table
 }
 
-fn days(story: &DemoResults) -> TextTable {
+fn day_table(story: &DemoResults) -> TextTable {
     let mut table = TextTable::new(&["day", ">events", ">size", ">bytes an event", "schemas"]);
     for day in story.days.iter().take(DAYS_SHOWN) {
         let schemas = day["schemas"].as_object().into_iter().flatten();
@@ -313,8 +314,8 @@ fn days(story: &DemoResults) -> TextTable {
         schemas.sort_unstable_by(|a, b| b.cmp(a));
         let mut names: Vec<String> =
             schemas.iter().take(3).map(|(n, name)| format!("{name} {}", grouped(*n))).collect();
-        if let Some(more) = schemas.len().checked_sub(3).filter(|n| *n > 0) {
-            names.push(format!("{more} more"));
+        if let Some(schemas_left_out) = schemas.len().checked_sub(3).filter(|n| *n > 0) {
+            names.push(format!("{schemas_left_out} more"));
         }
         let (rows, size) = (number(&day["rows"]), number(&day["bytes"]));
         table.row(vec![
@@ -341,11 +342,11 @@ fn near_misses(story: &DemoResults) -> TextTable {
     table
 }
 
-fn quarantine(story: &DemoResults) -> TextTable {
+fn quarantine_table(story: &DemoResults) -> TextTable {
     let mut table = TextTable::new(&["reason", ">messages", "for example"]);
     for (reason, n) in &story.reasons {
-        let first = story.quarantine.iter().find(|entry| entry["reason"] == reason.as_str());
-        let detail = first.and_then(|entry| entry["detail"].as_str()).unwrap_or_default();
+        let first_entry = story.quarantine.iter().find(|entry| entry["reason"] == reason.as_str());
+        let detail = first_entry.and_then(|entry| entry["detail"].as_str()).unwrap_or_default();
         let room = WIDTH - 35;
         let short = if detail.chars().count() > room {
             format!("{}…", detail.chars().take(room - 1).collect::<String>())
@@ -358,7 +359,7 @@ fn quarantine(story: &DemoResults) -> TextTable {
 }
 
 /// Writes a line for each question that the tapes answer.
-fn answers(story: &DemoResults) -> Vec<String> {
+fn answer_lines(story: &DemoResults) -> Vec<String> {
     let answers = &story.answers;
     let (prices, bank_events) = (grouped(answers.best_prices), grouped(answers.bank_events));
     let (cases, alerts) = (grouped(answers.cases), grouped(story.alerts.len() as u64));
@@ -386,11 +387,11 @@ fn answers(story: &DemoResults) -> Vec<String> {
 
 /// Commands to continue with, and what they do.
 fn next(story: &DemoResults) -> [(String, &'static str); 8] {
-    let program = program();
+    let program = program_command();
     let path = |name: &str| quoted(&story.demo_dir.path(name).display().to_string());
     let [tape, alerts, cases, banks, store] = ["tape", "alerts", "cases", "banks/tape", "store"].map(path);
-    let first = story.alerts.first().map(|f| f.positions.as_slice()).unwrap_or_default();
-    let (from, to) = (first.iter().min().copied(), first.iter().max().copied());
+    let first_positions = story.alerts.first().map(|f| f.positions.as_slice()).unwrap_or_default();
+    let (from, to) = (first_positions.iter().min().copied(), first_positions.iter().max().copied());
     let (from, to) = (from.unwrap_or_default(), to.unwrap_or_default());
     let instr = story.market_data.histories.first().map_or("?", |history| history.instr.as_str());
     let window = r#"'{"wash_trade":{"window_ms":120000}}'"#;
@@ -425,7 +426,7 @@ fn next(story: &DemoResults) -> [(String, &'static str); 8] {
 }
 
 /// Returns the command that starts this program from the current directory.
-fn program() -> String {
+fn program_command() -> String {
     let called = std::env::args().next().unwrap_or_else(|| "unitape".to_owned());
     let current_dir = std::env::current_dir().ok();
     let relative = current_dir
@@ -456,10 +457,10 @@ fn tape_bytes(story: &DemoResults) -> u64 {
     number(&story.info["end"]) - number(&story.info["first"])
 }
 
-fn events(story: &DemoResults) -> u64 {
+fn event_count(story: &DemoResults) -> u64 {
     number(&story.info["retained"]["events"])
 }
 
-fn rate(messages: u64, seconds: f64) -> u64 {
+fn messages_per_second(messages: u64, seconds: f64) -> u64 {
     (messages as f64 / seconds.max(1e-9)) as u64
 }

@@ -14,11 +14,11 @@ const SPEED_TIME: Duration = Duration::from_secs(2);
 
 pub fn maps() -> DoctorFinding {
     let text = fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
-    let Ok(most) = text.trim().parse::<u64>() else {
+    let Ok(governed_max) = text.trim().parse::<u64>() else {
         return ok("maps", "this system does not report the bound");
     };
-    let detail = format!("{most} mappings a process");
-    if most >= 65_530 {
+    let detail = format!("{governed_max} mappings a process");
+    if governed_max >= 65_530 {
         return ok("maps", detail);
     }
     let mend = "sysctl vm.max_map_count=65530";
@@ -92,13 +92,13 @@ pub fn locks(dir: &Path) -> DoctorFinding {
     };
     let probe = ScratchFile(dir.join(format!(".unitape-doctor-lock-{}", std::process::id())));
     let tried = || -> std::io::Result<bool> {
-        let first = File::create(&probe.0)?;
-        first.try_lock().map_err(|e| match e {
+        let probe_file = File::create(&probe.0)?;
+        probe_file.try_lock().map_err(|e| match e {
             TryLockError::Error(e) => e,
             TryLockError::WouldBlock => std::io::ErrorKind::WouldBlock.into(),
         })?;
         let kept_out = matches!(File::open(&probe.0)?.try_lock(), Err(TryLockError::WouldBlock));
-        drop(first);
+        drop(probe_file);
         Ok(kept_out && File::open(&probe.0)?.try_lock().is_ok())
     };
     match tried() {
@@ -110,8 +110,8 @@ pub fn locks(dir: &Path) -> DoctorFinding {
 
 /// Measures how fast the disk writes when it is flushed as a tape is.
 pub fn speed(dir: &Path) -> DoctorFinding {
-    let measured =
-        ProbeDirectory::make(dir).and_then(|probe_dir| disk::mb_per_s(&probe_dir.0, 256 << 20, SPEED_TIME));
+    let measured = ProbeDirectory::make_directory(dir)
+        .and_then(|probe_dir| disk::mb_per_s(&probe_dir.0, 256 << 20, SPEED_TIME));
     match measured {
         Err(e) => bad(
             "disk_speed",
@@ -175,7 +175,7 @@ impl Drop for ScratchFile {
 struct ProbeDirectory(PathBuf);
 
 impl ProbeDirectory {
-    fn make(dir: &Path) -> std::io::Result<Self> {
+    fn make_directory(dir: &Path) -> std::io::Result<Self> {
         let probe_dir = dir.join(format!(".unitape-doctor-speed-{}", std::process::id()));
         fs::create_dir(&probe_dir).map(|()| Self(probe_dir))
     }

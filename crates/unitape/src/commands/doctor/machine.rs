@@ -10,12 +10,12 @@ use unitape_tape::measure::{percentile, pin};
 /// Writer, trading reader, and the writer's helpers: preallocator and recorder.
 const THREADS: usize = 4;
 
-fn usable() -> usize {
+fn usable_cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 pub fn cores() -> DoctorFinding {
-    let usable = usable();
+    let usable = usable_cpus();
     let detail =
         format!("{usable} usable, a live tape has {THREADS} threads: writer, reader, preallocator, recorder");
     if usable >= THREADS {
@@ -42,7 +42,7 @@ pub fn kernel() -> DoctorFinding {
         return warn("kernel", detail, cure("hot tapes and pinning are made for Linux"));
     }
     // Locks that belong to the open file came with 3.15, claiming pages ahead of the writer with 5.14.
-    match version(&release) {
+    match parse_release(&release) {
         Some(v) if v < (3, 15) => bad("kernel", detail, cure("tapes are locked by open file, since 3.15")),
         Some(v) if v >= (5, 14) => ok("kernel", detail),
         _ => warn("kernel", detail, cure("memory is faulted in ahead of the writer in one call")),
@@ -50,7 +50,7 @@ pub fn kernel() -> DoctorFinding {
 }
 
 /// Parses the major and the minor number of `6.12.9-cloud`.
-fn version(release: &str) -> Option<(u32, u32)> {
+fn parse_release(release: &str) -> Option<(u32, u32)> {
     let mut parts = release.split(|c: char| !c.is_ascii_digit());
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
@@ -108,7 +108,7 @@ pub fn isolation() -> DoctorFinding {
     let line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
     let isolated = fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap_or_default();
     let isolated = isolated.trim();
-    let (nohz, rcu) = (parameter(&line, "nohz_full"), parameter(&line, "rcu_nocbs"));
+    let (nohz, rcu) = (kernel_parameter(&line, "nohz_full"), kernel_parameter(&line, "rcu_nocbs"));
     let text_or_none = |cpus: &str| if cpus.is_empty() { "none".to_owned() } else { cpus.to_owned() };
     let detail = format!(
         "isolated cores: {}, nohz_full: {}, rcu_nocbs: {}",
@@ -116,9 +116,9 @@ pub fn isolation() -> DoctorFinding {
         text_or_none(nohz),
         text_or_none(rcu)
     );
-    let spare = usable() > 2 || !isolated.is_empty();
+    let spare = usable_cpus() > 2 || !isolated.is_empty();
     if !spare {
-        return ok("isolation", format!("{detail}; with {} cores there is none to spare", usable()));
+        return ok("isolation", format!("{detail}; with {} cores there is none to spare", usable_cpus()));
     }
     if !isolated.is_empty() && !nohz.is_empty() && !rcu.is_empty() {
         return ok("isolation", detail);
@@ -135,7 +135,7 @@ pub fn isolation() -> DoctorFinding {
 }
 
 /// Returns the value of a parameter of the kernel's command line, or an empty text if it is not given.
-fn parameter<'a>(line: &'a str, name: &str) -> &'a str {
+fn kernel_parameter<'a>(line: &'a str, name: &str) -> &'a str {
     line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).unwrap_or("")
 }
 
@@ -160,7 +160,7 @@ pub fn clock() -> DoctorFinding {
 }
 
 pub fn priority() -> DoctorFinding {
-    match (HelperThreadAffinity { nice: Some(-1), ..HelperThreadAffinity::default() }).check() {
+    match (HelperThreadAffinity { nice_value: Some(-1), ..HelperThreadAffinity::default() }).check() {
         Ok(()) => ok("priority", "threads may be raised above others (nice below 0)"),
         Err(_) => warn(
             "priority",
@@ -175,7 +175,7 @@ pub fn priority() -> DoctorFinding {
 }
 
 pub fn pinning() -> DoctorFinding {
-    let usable = usable();
+    let usable = usable_cpus();
     // In a thread of its own, which ends with its pinning.
     let try_pin = || (0..usable).all(pin);
     let works = std::thread::scope(|scope| scope.spawn(try_pin).join().unwrap_or(false));
@@ -195,7 +195,7 @@ pub fn pinning() -> DoctorFinding {
 
 /// Measures the distance between cores 0 and 1: the time for a word there and back between two threads.
 pub fn pair() -> DoctorFinding {
-    if usable() < 2 {
+    if usable_cpus() < 2 {
         return ok("pair", "one core, so there is no pair");
     }
     let p50 = percentile(&round_trips(20_000), 0.5);
@@ -263,7 +263,7 @@ mod tests {
             ("6.1+deb", Some((6, 1))),
             ("custom", None),
         ] {
-            assert_eq!(version(release), expected, "{release}");
+            assert_eq!(parse_release(release), expected, "{release}");
         }
     }
 
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn parameters_of_the_kernel_are_found_by_their_whole_name() {
         let line = "quiet isolcpus=2,3 nohz_fully=9 nohz_full=2-3 rcu_nocbs\n";
-        assert_eq!((parameter(line, "nohz_full"), parameter(line, "rcu_nocbs")), ("2-3", ""));
+        assert_eq!((kernel_parameter(line, "nohz_full"), kernel_parameter(line, "rcu_nocbs")), ("2-3", ""));
     }
 
     /// Fails if a round trip is lost or the times are not sorted.

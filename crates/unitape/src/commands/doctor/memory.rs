@@ -11,19 +11,19 @@ use std::path::Path;
 const MIN_SHARED: u64 = 256 << 20;
 
 /// Reads a field of `/proc/meminfo` in bytes.
-fn meminfo(name: &str) -> Option<u64> {
+fn meminfo_bytes(name: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
 /// Reads a number from a file of `/proc/sys/vm`.
-fn vm(name: &str) -> Option<u64> {
+fn vm_number(name: &str) -> Option<u64> {
     fs::read_to_string(Path::new("/proc/sys/vm").join(name)).ok()?.trim().parse().ok()
 }
 
 pub fn memory() -> DoctorFinding {
-    let (Some(total), Some(free)) = (meminfo("MemTotal"), meminfo("MemAvailable")) else {
+    let (Some(total), Some(free)) = (meminfo_bytes("MemTotal"), meminfo_bytes("MemAvailable")) else {
         let cure = FindingRemedy("/proc mounted", "memory can be looked at", "mount -t proc proc /proc");
         return warn("memory", "this system does not report it", cure);
     };
@@ -65,14 +65,14 @@ pub fn shared_memory() -> DoctorFinding {
 /// happened.
 pub fn hot_leftovers() -> DoctorFinding {
     let leftovers = unitape_tape::hot_leftovers();
-    let Some(first) = leftovers.first() else { return ok("hot_leftovers", "none under /dev/shm") };
+    let Some(first_leftover) = leftovers.first() else { return ok("hot_leftovers", "none under /dev/shm") };
     let held_bytes = leftovers.iter().map(|left| left.bytes).sum();
     let detail = format!(
         "{} hot directories without their tapes, {}: {} of the tape that was at {}",
         leftovers.len(),
         bytes(held_bytes),
-        first.hot.display(),
-        first.tape.display()
+        first_leftover.hot_dir.display(),
+        first_leftover.tape.display()
     );
     let cure = FindingRemedy(
         "none",
@@ -117,13 +117,13 @@ pub fn huge_pages() -> DoctorFinding {
 /// Reports the reserved pages of hugetlbfs. They are for users who mount hugetlbfs and name it as the directory of the
 /// hot segments.
 pub fn reserved_huge_pages() -> DoctorFinding {
-    let pages = vm("nr_hugepages").unwrap_or(0);
-    let size = meminfo("Hugepagesize").unwrap_or(0);
+    let pages = vm_number("nr_hugepages").unwrap_or(0);
+    let size = meminfo_bytes("Hugepagesize").unwrap_or(0);
     ok("hugetlb", format!("{pages} pages of {} reserved; tapes do without", bytes(size)))
 }
 
 pub fn swap() -> DoctorFinding {
-    let (Some(total), Some(swappiness)) = (meminfo("SwapTotal"), vm("swappiness")) else {
+    let (Some(total), Some(swappiness)) = (meminfo_bytes("SwapTotal"), vm_number("swappiness")) else {
         return ok("swap", "this system does not report it");
     };
     if total == 0 {
@@ -145,10 +145,12 @@ pub fn swap() -> DoctorFinding {
 }
 
 pub fn dirty() -> DoctorFinding {
-    let Some(total) = meminfo("MemTotal") else { return ok("dirty_pages", "this system does not report it") };
-    let amount = |fixed: &str, share: &str| match vm(fixed) {
+    let Some(total) = meminfo_bytes("MemTotal") else {
+        return ok("dirty_pages", "this system does not report it");
+    };
+    let amount = |fixed: &str, share: &str| match vm_number(fixed) {
         Some(fixed) if fixed > 0 => fixed,
-        _ => vm(share).unwrap_or(0) * (total / 100),
+        _ => vm_number(share).unwrap_or(0) * (total / 100),
     };
     let background = amount("dirty_background_bytes", "dirty_background_ratio");
     let limit = amount("dirty_bytes", "dirty_ratio");
@@ -175,7 +177,7 @@ pub fn locked_memory() -> DoctorFinding {
     let limit = getrlimit(Resource::Memlock).current;
     let detail = limit.map_or("no bound".to_owned(), |l| format!("at most {}", bytes(l)));
     match limit {
-        Some(l) if l < 64 << 20 && meminfo("SwapTotal").is_some_and(|swap| swap > 0) => warn(
+        Some(l) if l < 64 << 20 && meminfo_bytes("SwapTotal").is_some_and(|swap| swap > 0) => warn(
             "locked_memory",
             detail,
             FindingRemedy(

@@ -90,18 +90,18 @@ pub fn run(args: DoctorArgs) -> output::Result {
             serde_json::to_writer(&mut out, finding).map_err(std::io::Error::from)?;
             writeln!(out)?;
         } else {
-            print(&mut out, finding)?;
+            print_finding(&mut out, finding)?;
         }
     }
     out.flush()?;
-    let bad = findings.iter().filter(|f| f.state == FindingSeverity::Bad).count();
-    match bad {
+    let bad_count = findings.iter().filter(|f| f.state == FindingSeverity::Bad).count();
+    match bad_count {
         0 => Ok(CommandOutcome::Clean),
         n => Err(CommandFailure::Error(format!("{n} of {} findings are bad", findings.len()))),
     }
 }
 
-fn print(out: &mut impl Write, finding: &DoctorFinding) -> Result<(), CommandFailure> {
+fn print_finding(out: &mut impl Write, finding: &DoctorFinding) -> Result<(), CommandFailure> {
     let mark = match finding.state {
         FindingSeverity::Ok => "ok  ",
         FindingSeverity::Warn => "warn",

@@ -7,8 +7,8 @@ use crate::output::bytes;
 const ASKED: u64 = 8 << 20;
 
 pub fn buffers() -> DoctorFinding {
-    let most = std::fs::read_to_string("/proc/sys/net/core/rmem_max").ok();
-    let Some(most) = most.and_then(|text| text.trim().parse::<u64>().ok()) else {
+    let rmem_max_text = std::fs::read_to_string("/proc/sys/net/core/rmem_max").ok();
+    let Some(most) = rmem_max_text.and_then(|text| text.trim().parse::<u64>().ok()) else {
         return ok("sockets", "this system does not report the buffers of sockets");
     };
     let detail = format!("buffers of sockets up to {}", bytes(most));

@@ -81,17 +81,17 @@ pub fn run(args: &BestArgs) -> output::Result {
         lines.count = 0;
         Ok(())
     };
-    let replay = super::replay(&args.dir, args.read, options, push_price, flush);
+    let replay = super::replay_tape(&args.dir, args.read, options, push_price, flush);
     // What was printed up to an error is right.
     out.flush()?;
     let replay = replay?;
     if printed == 0 {
         let sizes: Vec<String> = args.size.iter().map(Decimal::to_string).collect();
-        super::explain(&replay, "best price", args.instr, &format!(" for {}", sizes.join(", ")));
+        super::explain_nothing(&replay, "best price", args.instr, &format!(" for {}", sizes.join(", ")));
     } else {
         let (events, quotes) = (replay.moment().seq, replay.books().counters().quotes);
         let [printed, quotes, events] = [printed, quotes, events].map(grouped);
         note!("{printed} best prices from {quotes} quotes among {events} events");
     }
-    super::finish(&replay)
+    super::print_counts(&replay)
 }

@@ -38,7 +38,7 @@ pub struct BookArgs {
 
 /// Runs the command.
 pub fn run(args: &BookArgs) -> output::Result {
-    let replay = super::replay(&args.dir, args.read, args.rules.options(), |(), _| {}, |(), _| Ok(()))?;
+    let replay = super::replay_tape(&args.dir, args.read, args.rules.options(), |(), _| {}, |(), _| Ok(()))?;
     let books = replay.books();
     let (mut out, mut printed) = (output::stdout(), 0);
     for book in books.books() {
@@ -56,7 +56,7 @@ pub fn run(args: &BookArgs) -> output::Result {
     out.flush()?;
     if printed == 0 {
         let date = args.value_date.map(|date| format!(" for {date}")).unwrap_or_default();
-        super::explain(&replay, "book", args.instr, &format!("{date} after the last event"));
+        super::explain_nothing(&replay, "book", args.instr, &format!("{date} after the last event"));
     }
-    super::finish(&replay)
+    super::print_counts(&replay)
 }

@@ -72,7 +72,7 @@ fn parse_pair(text: &str) -> Result<PairName, String> {
 
 /// Reads the tape in `dir` to its end. `put` takes each change of a best price and writes it to a buffer; `flush` prints the
 /// buffer after each event, or forgets it where a tape that was cut back repeats what was printed.
-fn replay<B: Default>(
+fn replay_tape<B: Default>(
     dir: &Path,
     read: ReadArgs,
     options: FxOptions,
@@ -97,7 +97,7 @@ fn replay<B: Default>(
 }
 
 /// Says why nothing was printed, and what there is.
-fn explain(replay: &FxReplay, subject: &str, pair: Option<PairName>, request_text: &str) {
+fn explain_nothing(replay: &FxReplay, subject: &str, pair: Option<PairName>, request_text: &str) {
     let (events, quotes) = (replay.moment().seq, replay.books().counters().quotes);
     let pairs = replay.books().pairs();
     match pair.filter(|pair| !pairs.contains(pair)) {
@@ -115,7 +115,7 @@ fn explain(replay: &FxReplay, subject: &str, pair: Option<PairName>, request_tex
 }
 
 /// Prints the counts of what is in no book, and gives how the command ends.
-fn finish(replay: &FxReplay) -> output::Result {
+fn print_counts(replay: &FxReplay) -> output::Result {
     let (counters, options) = (replay.books().counters(), replay.books().options());
     for reason in QuoteRefusal::ALL {
         let refused = counters.refused(reason);
@@ -141,15 +141,15 @@ fn finish(replay: &FxReplay) -> output::Result {
         let (controls, room) = (grouped(counters.controls_no_room), grouped(options.switches_max.into()));
         note!("{controls} controls were not obeyed: there is room for {room} switches of banks");
     }
-    let first = replay.first();
-    if first.seq > 1 {
+    let first_address = replay.first();
+    if first_address.seq > 1 {
         note!(
             "unitape: retention has removed what is before event {}, at position @{}: older quotes are missing",
-            grouped(first.seq),
-            first.position
+            grouped(first_address.seq),
+            first_address.position
         );
     }
-    let outcome = if no_room + counters.controls_no_room > 0 || first.seq > 1 {
+    let outcome = if no_room + counters.controls_no_room > 0 || first_address.seq > 1 {
         CommandOutcome::Flawed
     } else {
         output::outcome_after_rewinds(replay.rewinds())

@@ -58,8 +58,8 @@ pub fn book_json(out: &mut impl Write, ts: UnixNanos, book: &FxBookView<'_>) -> 
             write!(out, r#"{comma}{{"px":"{}","qty":"{}""#, quote.px, quote.qty)?;
             write_origin(out, quote.bank, quote.tier, quote.quote_id)?;
             write!(out, r#","placed":{}"#, quote.placed.0)?;
-            if let Some(until) = quote.valid_until {
-                write!(out, r#","valid_until":{}"#, until.0)?;
+            if let Some(expiry_time) = quote.valid_until {
+                write!(out, r#","valid_until":{}"#, expiry_time.0)?;
             }
             write_flags(out, quote.full_amount, quote.inverted)?;
             if let Some(off) = quote.off {

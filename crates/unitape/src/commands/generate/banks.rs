@@ -90,7 +90,7 @@ pub fn run(args: BanksArgs) -> output::Result {
     let stream = BankStream::new(stream_config(&args))?;
     refuse_one_file(&args)?;
     let truth = args.truth.as_deref().map(|path| TruthFile::create(path, &args)).transpose()?;
-    let mut run = BankRun { stream, truth, stop: output::stop_flag()? };
+    let mut run = BankRun { stream, truth, stop_flag: output::stop_flag()? };
     let (events, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     if args.out == Path::new("-") {
         let mut out = output::stdout();
@@ -100,7 +100,7 @@ pub fn run(args: BanksArgs) -> output::Result {
         out.flush()?;
         return Ok(CommandOutcome::Clean);
     }
-    let started = Instant::now();
+    let started_at = Instant::now();
     let events_max = args.events.unwrap_or(args.seconds.map_or(100_000, |s| s * u64::from(args.rate)));
     let mut out = create(&args.out)?;
     // Relaxed: figures for people.
@@ -118,7 +118,7 @@ pub fn run(args: BanksArgs) -> output::Result {
         }
         out.flush().map_err(|e| file_failure(&args.out, e))
     })?;
-    summary(&args, &run, started.elapsed().as_secs_f64())?;
+    summary(&args, &run, started_at.elapsed().as_secs_f64())?;
     Ok(CommandOutcome::Clean)
 }
 
@@ -144,20 +144,20 @@ fn refuse_one_file(args: &BanksArgs) -> Result<(), CommandFailure> {
 struct BankRun {
     stream: BankStream,
     truth: Option<TruthFile>,
-    stop: Arc<AtomicBool>,
+    stop_flag: Arc<AtomicBool>,
 }
 
 impl BankRun {
     /// Makes the next event and writes its best prices. Returns `None` at the end.
     fn next_line(&mut self) -> Result<Option<String>, CommandFailure> {
         // Relaxed: a wish.
-        if self.stop.load(Ordering::Relaxed) {
+        if self.stop_flag.load(Ordering::Relaxed) {
             return Err(CommandFailure::Error("stopped; the files are incomplete".to_owned()));
         }
         let line = self.stream.next_line();
         match (&line, &mut self.truth) {
-            (Some(line), Some(truth)) => truth.apply(line)?,
-            (None, Some(truth)) => truth.end()?,
+            (Some(line), Some(truth)) => truth.apply_line(line)?,
+            (None, Some(truth)) => truth.end_file()?,
             (_, None) => {}
         }
         Ok(line)
@@ -180,8 +180,8 @@ fn stream_config(args: &BanksArgs) -> BankStreamConfig {
 
 /// The best prices under way.
 struct TruthFile {
-    path: PathBuf,
-    out: BufWriter<File>,
+    truth_path: PathBuf,
+    writer: BufWriter<File>,
     truth: BestPriceTruth,
     buffer: Vec<u8>,
 }
@@ -196,17 +196,17 @@ impl TruthFile {
             spike_banks: args.spike_banks,
             dates: ValueDates { calendar },
         })?;
-        Ok(Self { path: path.to_owned(), out: create(path)?, truth, buffer: Vec::new() })
+        Ok(Self { truth_path: path.to_owned(), writer: create(path)?, truth, buffer: Vec::new() })
     }
 
-    fn apply(&mut self, line: &str) -> Result<(), CommandFailure> {
+    fn apply_line(&mut self, line: &str) -> Result<(), CommandFailure> {
         self.buffer.clear();
         self.truth.apply_line(line, &mut self.buffer)?;
-        self.out.write_all(&self.buffer).map_err(|e| file_failure(&self.path, e))
+        self.writer.write_all(&self.buffer).map_err(|e| file_failure(&self.truth_path, e))
     }
 
-    fn end(&mut self) -> Result<(), CommandFailure> {
-        self.out.flush().map_err(|e| file_failure(&self.path, e))
+    fn end_file(&mut self) -> Result<(), CommandFailure> {
+        self.writer.flush().map_err(|e| file_failure(&self.truth_path, e))
     }
 }
 

@@ -82,14 +82,14 @@ pub fn run(args: BenchStreamArgs) -> output::Result {
         (Some(dir), _) => to_tape(dir, &mut stream, &mut hash, &written_bytes),
         (None, Some(path)) if !to_stdout => {
             let file = fs::File::create(path).map_err(|e| file_failure(path, e))?;
-            let failed = |e: CommandFailure| match e {
+            let write_failure = |e: CommandFailure| match e {
                 CommandFailure::Error(message) => {
                     CommandFailure::Error(format!("{}: {message}", path.display()))
                 }
                 other => other,
             };
             let mut out = std::io::BufWriter::with_capacity(1 << 16, file);
-            to_lines(&mut out, &mut stream, &mut hash, &written_bytes).map_err(failed)
+            to_lines(&mut out, &mut stream, &mut hash, &written_bytes).map_err(write_failure)
         }
         _ => to_lines(&mut output::stdout(), &mut stream, &mut hash, &written_bytes),
     })?;
@@ -203,10 +203,12 @@ fn summary(args: &BenchStreamArgs, stream: &SurveillanceStream, hash: &[u8]) -> 
         ("trade", counts.trades),
         ("bbo", counts.best_prices),
     ] {
-        say!("  {kind:<13} {:>12}  {:>5.1} %", output::grouped(count), percent(count, counts.events));
+        say!("  {kind:<13} {:>12}  {:>5.1} %", output::grouped(count), percent_of(count, counts.events));
     }
-    let (cancels, executions) =
-        (percent(counts.bare_cancels, counts.cancels), percent(counts.bare_executions, counts.executions));
+    let (cancels, executions) = (
+        percent_of(counts.bare_cancels, counts.cancels),
+        percent_of(counts.bare_executions, counts.executions),
+    );
     say!("  only the order id: {cancels:.1} % of the cancels, {executions:.1} % of the executions");
     say!("  open orders: {} at most", output::grouped(counts.open_orders_max));
     say!(
@@ -219,6 +221,6 @@ fn summary(args: &BenchStreamArgs, stream: &SurveillanceStream, hash: &[u8]) -> 
     Ok(())
 }
 
-fn percent(part: u64, all: u64) -> f64 {
+fn percent_of(part: u64, all: u64) -> f64 {
     part as f64 * 100.0 / all.max(1) as f64
 }

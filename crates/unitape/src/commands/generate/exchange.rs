@@ -91,7 +91,7 @@ pub fn run(args: ExchangeArgs) -> output::Result {
     let templates = templates(&args.templates)?;
     let mut exchange = Exchange::new(config(&args)?, &templates)?;
     let stop = output::stop_flag()?;
-    let started = Instant::now();
+    let started_at = Instant::now();
     let mut capture = args.pcap.as_deref().map(CaptureOutput::create).transpose()?;
     let mut network = args.udp.map(|_| NetworkOutput::open(args.interface)).transpose()?;
     let (message_count, sent) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -105,7 +105,7 @@ pub fn run(args: ExchangeArgs) -> output::Result {
     output::with_progress("generate", position, note, || -> Result<(), CommandFailure> {
         while let Some(packet) = exchange.next()? {
             if let Some(network) = &mut network {
-                network.send(&packet, &stop)?;
+                network.send_packet(&packet, &stop)?;
             }
             if let Some(capture) = &mut capture {
                 capture.write_packet(&packet)?;
@@ -117,12 +117,12 @@ pub fn run(args: ExchangeArgs) -> output::Result {
                 break;
             }
         }
-        capture.as_mut().map_or(Ok(()), CaptureOutput::end)
+        capture.as_mut().map_or(Ok(()), CaptureOutput::end_file)
     })?;
     if let Some(path) = &args.truth {
         books(path, &exchange)?;
     }
-    summary(&args, &exchange, packets, sent.into_inner(), started.elapsed().as_secs_f64())?;
+    summary(&args, &exchange, packets, sent.into_inner(), started_at.elapsed().as_secs_f64())?;
     if stop.load(Ordering::Relaxed) {
         return Err(CommandFailure::Error("stopped before the end".to_owned()));
     }
@@ -133,11 +133,11 @@ fn templates(files: &[PathBuf]) -> Result<ChannelTemplates, CommandFailure> {
     if files.is_empty() {
         return Ok(ChannelTemplates::shipped());
     }
-    let read = |path: &PathBuf| std::fs::read(path).map_err(|e| file_failure(path, e));
-    let content: Vec<Vec<u8>> = files.iter().map(read).collect::<Result<_, _>>()?;
-    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    let read_file = |path: &PathBuf| std::fs::read(path).map_err(|e| file_failure(path, e));
+    let content: Vec<Vec<u8>> = files.iter().map(read_file).collect::<Result<_, _>>()?;
+    let file_names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     let sources: Vec<TemplateFile<'_>> =
-        names.iter().zip(&content).map(|(name, content)| TemplateFile { name, content }).collect();
+        file_names.iter().zip(&content).map(|(name, content)| TemplateFile { name, content }).collect();
     Ok(ChannelTemplates::load(&sources)?)
 }
 
@@ -167,7 +167,7 @@ fn config(args: &ExchangeArgs) -> Result<ExchangeConfig, CommandFailure> {
         spreads: args.spreads,
         depth: args.depth,
         both_lines: args.both_lines,
-        faults: faults(&args.faults)?,
+        faults: parse_fault_rates(&args.faults)?,
         group: args.udp.unwrap_or(defaults.group),
         // The truth is needed at the end only.
         moments_max: 1,
@@ -176,7 +176,7 @@ fn config(args: &ExchangeArgs) -> Result<ExchangeConfig, CommandFailure> {
 }
 
 /// Parses fault rates such as `some` and `lost=2000`. Later items win.
-fn faults(list: &[String]) -> Result<FaultRates, CommandFailure> {
+fn parse_fault_rates(list: &[String]) -> Result<FaultRates, CommandFailure> {
     let FaultRates { dead_ns, burst_packets, .. } = FaultRates::of_all_kinds();
     let mut faults = FaultRates { dead_ns, burst_packets, ..FaultRates::default() };
     for item in list.iter().filter(|item| !item.is_empty()) {
@@ -219,8 +219,8 @@ fn faults(list: &[String]) -> Result<FaultRates, CommandFailure> {
 
 /// A capture under way.
 struct CaptureOutput {
-    path: PathBuf,
-    file: File,
+    capture_path: PathBuf,
+    capture_file: File,
     buffer: Vec<u8>,
 }
 
@@ -229,20 +229,20 @@ impl CaptureOutput {
         let mut buffer = Vec::with_capacity(2 * CHUNK);
         write::file_header(&mut buffer);
         Ok(Self {
-            path: path.to_owned(),
-            file: File::create(path).map_err(|e| file_failure(path, e))?,
+            capture_path: path.to_owned(),
+            capture_file: File::create(path).map_err(|e| file_failure(path, e))?,
             buffer,
         })
     }
 
     fn write_packet(&mut self, packet: &DeliveredPacket) -> Result<(), CommandFailure> {
-        let from = SocketAddr::from(([10, 77, 0, packet.partition as u8], 30_000 + packet.line as u16));
-        write::datagram(&mut self.buffer, packet.ts_ns as i64, from, packet.to.into(), &packet.bytes);
-        if self.buffer.len() >= CHUNK { self.end() } else { Ok(()) }
+        let sender = SocketAddr::from(([10, 77, 0, packet.partition as u8], 30_000 + packet.line as u16));
+        write::datagram(&mut self.buffer, packet.ts_ns as i64, sender, packet.to.into(), &packet.bytes);
+        if self.buffer.len() >= CHUNK { self.end_file() } else { Ok(()) }
     }
 
-    fn end(&mut self) -> Result<(), CommandFailure> {
-        self.file.write_all(&self.buffer).map_err(|e| file_failure(&self.path, e))?;
+    fn end_file(&mut self) -> Result<(), CommandFailure> {
+        self.capture_file.write_all(&self.buffer).map_err(|e| file_failure(&self.capture_path, e))?;
         self.buffer.clear();
         Ok(())
     }
@@ -252,7 +252,7 @@ impl CaptureOutput {
 struct NetworkOutput {
     socket: UdpSocket,
     /// Our time and the exchange's of the first packet.
-    began: Option<(Instant, u64)>,
+    first_packet: Option<(Instant, u64)>,
 }
 
 /// Ahead by more than this, we sleep; by less, we wait.
@@ -266,11 +266,11 @@ impl NetworkOutput {
         let outgoing = sockopt::set_ip_multicast_if(&socket, &interface);
         outgoing.map_err(|e| fail("choose the interface", &e))?;
         socket.set_multicast_loop_v4(true).map_err(|e| fail("loop back", &e))?;
-        Ok(Self { socket, began: None })
+        Ok(Self { socket, first_packet: None })
     }
 
-    fn send(&mut self, packet: &DeliveredPacket, stop: &AtomicBool) -> Result<(), CommandFailure> {
-        let (began, first_ns) = *self.began.get_or_insert_with(|| (Instant::now(), packet.ts_ns));
+    fn send_packet(&mut self, packet: &DeliveredPacket, stop: &AtomicBool) -> Result<(), CommandFailure> {
+        let (began, first_ns) = *self.first_packet.get_or_insert_with(|| (Instant::now(), packet.ts_ns));
         let due = Duration::from_nanos(packet.ts_ns - first_ns);
         // Relaxed: a wish.
         while !stop.load(Ordering::Relaxed) {
@@ -352,13 +352,13 @@ fn summary(
     let size = output::bytes(bytes);
     say!("{} messages in {} packets, {size}", grouped(exchange.messages()), grouped(packets));
     for (channel, line, partition) in channels {
-        let to = config.address(channel, line, partition);
+        let destination = config.address(channel, line, partition);
         let name = match (config.lines(channel), line) {
             (1, _) => channel.name().to_owned(),
             (_, ExchangeLine::A) => format!("{} A", channel.name()),
             (_, ExchangeLine::B) => format!("{} B", channel.name()),
         };
-        say!("  {name:<22} {:<13} {to}", format!("partition {partition}"));
+        say!("  {name:<22} {:<13} {destination}", format!("partition {partition}"));
     }
     let f = exchange.faults();
     for (name, n) in [

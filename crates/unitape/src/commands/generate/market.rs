@@ -131,7 +131,7 @@ pub fn run(args: MarketArgs) -> output::Result {
         return to_stdout(&mut played);
     }
     let stop = output::stop_flag()?;
-    let started = Instant::now();
+    let started_at = Instant::now();
     let event_goal = args.events.max(1).saturating_mul(args.days.into());
     fs::create_dir_all(&args.out).map_err(|e| file_failure(&args.out, e))?;
     let mut files = MarketFiles::create(&args, &played)?;
@@ -148,7 +148,7 @@ pub fn run(args: MarketArgs) -> output::Result {
     let truth = args.out.join("truth.jsonl");
     let mut out = create(&truth)?;
     played.write_truth(&mut out).and_then(|()| out.flush()).map_err(|e| file_failure(&truth, e))?;
-    summary(&args, &played, &files, started.elapsed().as_secs_f64())?;
+    summary(&args, &played, &files, started_at.elapsed().as_secs_f64())?;
     Ok(CommandOutcome::Clean)
 }
 
@@ -159,7 +159,7 @@ fn config(args: &MarketArgs) -> Result<SimConfig, CommandFailure> {
         false => Scenario::SIMPLE_DAY.to_vec(),
     };
     let scenes = |option: &Option<Vec<String>>| match option {
-        Some(list) => scenes(list, &possible),
+        Some(list) => parse_scene_counts(list, &possible),
         None => Ok(possible.iter().map(|&scenario| (scenario, 3)).collect()),
     };
     let span_ns = args.minutes.checked_mul(60_000_000_000);
@@ -182,7 +182,10 @@ fn config(args: &MarketArgs) -> Result<SimConfig, CommandFailure> {
 
 /// Parses the number of scenes, such as `spoofing=5` and `all=2`, where `all` means the `possible` ones. Later items
 /// win.
-fn scenes(list: &[String], possible: &[Scenario]) -> Result<BTreeMap<Scenario, u32>, CommandFailure> {
+fn parse_scene_counts(
+    list: &[String],
+    possible: &[Scenario],
+) -> Result<BTreeMap<Scenario, u32>, CommandFailure> {
     let mut counts = BTreeMap::new();
     for item in list.iter().filter(|item| !item.is_empty()) {
         let usage = |reason: &str| {
@@ -316,10 +319,10 @@ impl PlayedMarket {
         match self {
             PlayedMarket::Day(sim) => sim.totals().by_kind,
             PlayedMarket::Full(market) => {
-                let mut all = BTreeMap::new();
+                let mut files_by_format = BTreeMap::new();
                 let days = market.days().iter().flat_map(|day| &day.by_kind);
-                days.for_each(|(kind, n)| *all.entry(*kind).or_default() += n);
-                all
+                days.for_each(|(kind, n)| *files_by_format.entry(*kind).or_default() += n);
+                files_by_format
             }
         }
     }
@@ -348,31 +351,31 @@ struct MarketFiles {
 }
 
 struct MarketFile {
-    path: PathBuf,
-    out: BufWriter<File>,
+    file_path: PathBuf,
+    writer: BufWriter<File>,
     bytes: u64,
 }
 
 impl MarketFile {
     fn create(path: PathBuf) -> Result<MarketFile, CommandFailure> {
-        Ok(MarketFile { out: create(&path)?, path, bytes: 0 })
+        Ok(MarketFile { writer: create(&path)?, file_path: path, bytes: 0 })
     }
 
     fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), CommandFailure> {
         self.bytes += bytes.len() as u64;
-        self.out.write_all(bytes).map_err(|e| file_failure(&self.path, e))
+        self.writer.write_all(bytes).map_err(|e| file_failure(&self.file_path, e))
     }
 
-    fn end(&mut self) -> Result<(), CommandFailure> {
-        self.out.flush().map_err(|e| file_failure(&self.path, e))
+    fn end_file(&mut self) -> Result<(), CommandFailure> {
+        self.writer.flush().map_err(|e| file_failure(&self.file_path, e))
     }
 }
 
 impl MarketFiles {
     fn create(args: &MarketArgs, played: &PlayedMarket) -> Result<MarketFiles, CommandFailure> {
         let sink = |format: MarketFileFormat| {
-            let wanted = args.format.contains(&format);
-            wanted.then(|| MarketFile::create(args.out.join(format.file()))).transpose()
+            let is_wanted = args.format.contains(&format);
+            is_wanted.then(|| MarketFile::create(args.out.join(format.file()))).transpose()
         };
         let orders = args.orders.then(|| MarketFile::create(args.out.join("orders.jsonl"))).transpose()?;
         Ok(MarketFiles {
@@ -439,7 +442,7 @@ impl MarketFiles {
             .chain(self.fix.as_mut().map(|f| &mut f.1))
             .chain(self.fixed.as_mut().map(|f| &mut f.1))
             .chain(self.swift.as_mut().map(|s| &mut s.1));
-        by_format.into_iter().try_for_each(MarketFile::end)
+        by_format.into_iter().try_for_each(MarketFile::end_file)
     }
 
     fn sinks(&self) -> impl Iterator<Item = &MarketFile> {
@@ -459,7 +462,7 @@ fn summary(
 ) -> Result<(), CommandFailure> {
     let mut labels: BTreeMap<&str, u64> = BTreeMap::new();
     played.labels().iter().for_each(|l| *labels.entry(l.scenario).or_default() += 1);
-    let sizes: BTreeMap<String, u64> = files.sinks().map(|s| (name_of(&s.path), s.bytes)).collect();
+    let sizes: BTreeMap<String, u64> = files.sinks().map(|s| (name_of(&s.file_path), s.bytes)).collect();
     if args.json {
         return output::print_json(&serde_json::json!({
             "seed": args.seed,

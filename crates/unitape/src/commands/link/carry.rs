@@ -25,13 +25,13 @@ pub fn send(args: &SendArgs) -> output::Result {
     let options = SenderOptions { once: args.once, ..SenderOptions::default() };
     let mut sender = TapeSender::open(&args.tape, transport, options)?;
     note!("listening at {address}");
-    let started = Instant::now();
+    let started_at = Instant::now();
     let mut idle = Idle::default();
-    while !is_set(&stop) && !sender.is_done(started.elapsed()) {
-        match sender.poll(started.elapsed()) {
+    while !is_set(&stop) && !sender.is_done(started_at.elapsed()) {
+        match sender.poll(started_at.elapsed()) {
             Ok(has_worked) => idle.after(has_worked),
             Err(error) => {
-                tell_failure(&mut sender, started);
+                tell_failure(&mut sender, started_at);
                 return Err(error.into());
             }
         }
@@ -72,13 +72,13 @@ pub fn receive(args: &ReceiveArgs) -> output::Result {
     let options = ReceiverOptions { once: args.once, ..ReceiverOptions::new(u64::from_le_bytes(number)) };
     let mut receiver = TapeReceiver::open(&args.dir, args.from, transport, options)?;
     note!("receiving at {address} from {}", args.from);
-    let started = Instant::now();
-    let followed = follow(&mut receiver, started, &stop);
+    let started_at = Instant::now();
+    let followed = follow_sender(&mut receiver, started_at, &stop);
     let (end, figures) = (receiver.end(), receiver.figures());
     // The tape is closed in order in any case. Why the receiver ends says more than why it could not be closed.
-    let closed = receiver.close();
+    let close_result = receiver.close();
     followed?;
-    closed?;
+    close_result?;
     if args.json {
         output::print_json(&json!({
             "tape": args.dir.display().to_string(),
@@ -97,7 +97,7 @@ pub fn receive(args: &ReceiveArgs) -> output::Result {
 }
 
 /// Receives until all is done or `stop` is set.
-fn follow(
+fn follow_sender(
     receiver: &mut TapeReceiver<AeronTransport>,
     started: Instant,
     stop: &AtomicBool,
@@ -158,17 +158,17 @@ fn note_receiver_event(event: &ReceiverEvent) {
 /// Sleeps longer the longer nothing happens.
 #[derive(Debug, Default)]
 struct Idle {
-    rounds: u32,
+    idle_rounds: u32,
 }
 
 impl Idle {
     fn after(&mut self, has_worked: bool) {
         if has_worked {
-            self.rounds = 0;
+            self.idle_rounds = 0;
             return;
         }
-        let pause = Duration::from_micros(20) * (1 << self.rounds.min(6));
-        self.rounds += 1;
+        let pause = Duration::from_micros(20) * (1 << self.idle_rounds.min(6));
+        self.idle_rounds += 1;
         std::thread::sleep(pause);
     }
 }

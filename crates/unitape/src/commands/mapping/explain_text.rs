@@ -47,7 +47,7 @@ pub fn explain_message(m: &MessageExplanation) -> Vec<String> {
         lines.push(format!(
             "  {} did not hold: {}",
             describe_location("rule", passed_rule.rule),
-            failed(&passed_rule.failed)
+            failed_line(&passed_rule.failed)
         ));
     }
     if let Some(time) = &m.time {
@@ -57,7 +57,11 @@ pub fn explain_message(m: &MessageExplanation) -> Vec<String> {
     }
     for s in &m.skipped {
         let entry = s.entry.map_or(String::new(), |n| format!(", entry {n}"));
-        lines.push(format!("  no {}{entry}: {}", describe_location("event", s.event), failed(&s.failed)));
+        lines.push(format!(
+            "  no {}{entry}: {}",
+            describe_location("event", s.event),
+            failed_line(&s.failed)
+        ));
     }
     for e in &m.events {
         event(&mut lines, e);
@@ -107,7 +111,7 @@ fn event(lines: &mut Vec<String>, e: &EventExplanation) {
     }
     lines.push(out);
     for f in &e.fields {
-        lines.push(field(f, e.becomes.as_ref().and_then(|b| b.get(f.field))));
+        lines.push(field_line(f, e.becomes.as_ref().and_then(|b| b.get(f.field))));
     }
     // A format without rules: the event is all there is to show.
     if e.fields.is_empty()
@@ -127,7 +131,7 @@ fn event(lines: &mut Vec<String>, e: &EventExplanation) {
     }
 }
 
-fn field(f: &FieldExplanation, becomes: Option<&Json>) -> String {
+fn field_line(f: &FieldExplanation, becomes: Option<&Json>) -> String {
     let value = becomes.map_or("–".to_owned(), Json::to_string);
     let mut out = format!("    {:10} {value:24} ", f.field);
     out.push_str(if f.from == "const" { "the mapping's own" } else { "from " });
@@ -152,7 +156,7 @@ fn field(f: &FieldExplanation, becomes: Option<&Json>) -> String {
     out
 }
 
-fn failed(f: &FailedCondition) -> String {
+fn failed_line(f: &FailedCondition) -> String {
     match &f.value {
         Some(value) => format!("{} is {value}, not {} (line {})", f.path, f.wanted, f.line),
         None => format!("{} is not there, and should be {} (line {})", f.path, f.wanted, f.line),

@@ -162,8 +162,8 @@ pub fn run(args: RunArgs) -> output::Result {
 
 fn print_check(file: &Path, prepared: &PreparedRun) -> output::Result {
     let (config, feeds) = (&prepared.config, &prepared.feeds);
-    let names: Vec<_> = feeds.iter().map(|f| f.name.as_str()).collect();
-    say!("{}: {} feeds: {}", file.display(), feeds.len(), names.join(", "));
+    let feed_names: Vec<_> = feeds.iter().map(|f| f.name.as_str()).collect();
+    say!("{}: {} feeds: {}", file.display(), feeds.len(), feed_names.join(", "));
     for (feed, run) in config.feed.iter().zip(feeds) {
         // The mapping names the addresses, not this.
         let listened = feed.listens(&run.format).unwrap_or_default();

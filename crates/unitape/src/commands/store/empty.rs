@@ -31,14 +31,14 @@ pub fn known_names(store: &Store, filter: &mut ScanFilter) -> bool {
 /// `searched` has the options that narrow the scan.
 pub fn explain(store: &Store, searched: &str) {
     let info = store.info();
-    let all = info.all();
-    if all.rows == 0 {
+    let totals = info.all();
+    if totals.rows == 0 {
         note!("unitape: no events: nothing was sealed into the store yet");
         return;
     }
     let mut schemas: BTreeMap<TickSchema, StoredTotals> = BTreeMap::new();
     for (schema, amount) in info.days.values().flat_map(|day| &day.schemas) {
-        schemas.entry(*schema).or_default().add(amount);
+        schemas.entry(*schema).or_default().add_totals(amount);
     }
     let schemas: Vec<String> =
         schemas.iter().map(|(schema, a)| format!("{} {}", grouped(a.rows), schema.name())).collect();
@@ -46,7 +46,7 @@ pub fn explain(store: &Store, searched: &str) {
     note!(
         "unitape: no events with {searched}: the store has {}, from {} to {}",
         schemas.join(", "),
-        time(all.ts_min),
-        time(all.ts_max)
+        time(totals.ts_min),
+        time(totals.ts_max)
     );
 }

@@ -18,9 +18,9 @@ impl KeyArgs {
     pub fn of_store(&self, store: &Path) -> Result<MasterKey, CommandFailure> {
         // What is no store, or an older one, has no key that would help.
         check_format(store)?;
-        let path = self.path(store)?;
+        let path = self.key_path(store)?;
         if !path.exists() {
-            return Err(missing(store, &path));
+            return Err(missing_key(store, &path));
         }
         self.load(&path)
     }
@@ -30,12 +30,12 @@ impl KeyArgs {
         if store.join("manifest").exists() {
             return self.of_store(store);
         }
-        let path = self.path(store)?;
+        let path = self.key_path(store)?;
         if path.exists() {
             return self.load(&path);
         }
-        if self.named().is_some() {
-            return Err(missing(store, &path));
+        if self.named_key_file().is_some() {
+            return Err(missing_key(store, &path));
         }
         check_place(store)?;
         if let Some(parent) = path.parent() {
@@ -51,13 +51,13 @@ impl KeyArgs {
     }
 
     /// Returns the key file that the user names.
-    fn named(&self) -> Option<PathBuf> {
+    fn named_key_file(&self) -> Option<PathBuf> {
         let from_environment = || std::env::var_os(KEY_FILE_VARIABLE).filter(|path| !path.is_empty());
         self.key.clone().or_else(|| from_environment().map(PathBuf::from))
     }
 
-    fn path(&self, store: &Path) -> Result<PathBuf, CommandFailure> {
-        match self.named() {
+    fn key_path(&self, store: &Path) -> Result<PathBuf, CommandFailure> {
+        match self.named_key_file() {
             Some(path) => Ok(path),
             None => Ok(MasterKey::path_beside(store)?),
         }
@@ -65,7 +65,7 @@ impl KeyArgs {
 
     fn load(&self, path: &Path) -> Result<MasterKey, CommandFailure> {
         // Who names a pipe writes a key into it. Nobody writes into one that lies beside the store.
-        if self.named().is_none() && !path.is_file() {
+        if self.named_key_file().is_none() && !path.is_file() {
             return Err(CommandFailure::Error(format!("no key: {} is no regular file", path.display())));
         }
         let key = MasterKey::load(path)?;
@@ -76,7 +76,7 @@ impl KeyArgs {
     }
 }
 
-fn missing(store: &Path, path: &Path) -> CommandFailure {
+fn missing_key(store: &Path, path: &Path) -> CommandFailure {
     CommandFailure::Error(format!(
         "no key: {} does not exist; name the key of {} with --key FILE or {KEY_FILE_VARIABLE}",
         path.display(),

@@ -244,7 +244,7 @@ pub struct ScanPrinter<'a> {
     args: &'a PrintArgs,
     /// The kinds of events that are printed; all if there are none.
     kinds: Vec<EventKind>,
-    out: Destination,
+    destination: Destination,
 }
 
 impl<'a> ScanPrinter<'a> {
@@ -253,7 +253,7 @@ impl<'a> ScanPrinter<'a> {
     /// # Errors
     /// Fails if the file cannot be made.
     pub fn open(args: &'a PrintArgs, kinds: Vec<EventKind>) -> Result<Self, CommandFailure> {
-        Ok(Self { args, kinds, out: Destination::open(args.output.file.as_deref())? })
+        Ok(Self { args, kinds, destination: Destination::open(args.output.file.as_deref())? })
     }
 
     /// Scans and prints, `limit` events or rows at most.
@@ -272,14 +272,14 @@ impl<'a> ScanPrinter<'a> {
             ScanOutput::Events => {
                 let mut scan = source.scan(filter)?.with_progress(progress.clone());
                 let events = with_bar(&progress, || self.print_events(&mut scan, source, limit))?;
-                report(scan.problems(), scan.problem_count());
+                report_damage(scan.problems(), scan.problem_count());
                 let is_refused = scan.problems().iter().any(Error::is_refusal);
                 (events, scan.problem_count(), scan.take_failure(), is_refused)
             }
             ScanOutput::Rows(schema, lines) => {
                 let mut scan = source.rows(schema, filter)?.with_progress(progress.clone());
                 let events = with_bar(&progress, || self.print_rows(&mut scan, lines, limit))?;
-                report(scan.problems(), scan.problem_count());
+                report_damage(scan.problems(), scan.problem_count());
                 let is_refused = scan.problems().iter().any(Error::is_refusal);
                 (events, scan.problem_count(), scan.take_failure(), is_refused)
             }
@@ -299,7 +299,7 @@ impl<'a> ScanPrinter<'a> {
     /// # Errors
     /// Fails if the destination refuses the data.
     pub fn finish(self) -> Result<(), CommandFailure> {
-        self.out.finish()
+        self.destination.finish()
     }
 
     /// Prints events, `limit` at most, and returns how many there were.
@@ -311,7 +311,7 @@ impl<'a> ScanPrinter<'a> {
     ) -> Result<u64, CommandFailure> {
         let (names, mut sources) = (source.names(), DefinitionTable::default());
         for event in source.sources() {
-            sources.admit(&event)?;
+            sources.admit_event(&event)?;
         }
         let (mut line, mut count) = (Vec::new(), 0);
         while count < limit {
@@ -331,9 +331,9 @@ impl<'a> ScanPrinter<'a> {
                 line = readable(&line);
             }
             line.push(b'\n');
-            self.out.write_all(&line)?;
+            self.destination.write_all(&line)?;
         }
-        self.out.flush()?;
+        self.destination.flush()?;
         Ok(count)
     }
 
@@ -350,17 +350,17 @@ impl<'a> ScanPrinter<'a> {
             let Some(row) = scan.next() else { break };
             count += 1;
             lines.put_row(&mut line, |column| row.value(column));
-            self.out.write_all(line.as_bytes())?;
+            self.destination.write_all(line.as_bytes())?;
             line.clear();
         }
-        self.out.write_all(line.as_bytes())?;
-        self.out.flush()?;
+        self.destination.write_all(line.as_bytes())?;
+        self.destination.flush()?;
         Ok(count)
     }
 }
 
 /// Reports the damage that a scan met.
-fn report(problems: &[Error], count: u64) {
+fn report_damage(problems: &[Error], count: u64) {
     problems.iter().for_each(|p| note!("unitape: {p}"));
     if count > problems.len() as u64 {
         note!("unitape: {} problems in all", grouped(count));

@@ -67,7 +67,7 @@ pub fn run(args: &VerifyArgs) -> output::Result {
     if args.json {
         print_json(&report, freshness, remembered_generation)?
     } else {
-        print(args, &report, freshness, remembered_generation)?
+        print_report(args, &report, freshness, remembered_generation)?
     }
     let is_good = report.problems == 0 && freshness != Freshness::RolledBack;
     Ok(if is_good { CommandOutcome::Clean } else { CommandOutcome::Flawed })
@@ -91,7 +91,7 @@ fn print_json(
     }))
 }
 
-fn print(
+fn print_report(
     args: &VerifyArgs,
     report: &VerifyReport,
     freshness: Freshness,

@@ -45,8 +45,8 @@ pub fn explain(args: &CatArgs, cursor: &EventCursor, dir: &Path) {
         reasons.push(format!(
             "no event with {}: there are events {first} to {last}, at positions @{} to @{}",
             range_options.join(" "),
-            info.first,
-            info.end
+            info.oldest_position,
+            info.end_position
         ));
     } else if counts.of_kinds == 0 {
         let (kinds, messages) = filter.kinds();
@@ -70,17 +70,17 @@ pub fn explain(args: &CatArgs, cursor: &EventCursor, dir: &Path) {
 pub fn explain_end(cursor: &EventCursor) {
     let (filter, reader) = (cursor.filter(), cursor.reader());
     let is_cut_short = filter.counts().selected > 0 && filter.left() > 0;
-    let Some(to) = filter.range().to.filter(|_| is_cut_short) else { return };
-    let end = EventAddress { seq: reader.ordinal(), position: reader.position() };
-    let is_beyond = match to {
-        TapeRangeBound::Ordinal(seq) => seq > end.seq,
-        TapeRangeBound::Position(position) => position >= end.position,
+    let Some(end_bound) = filter.range().to.filter(|_| is_cut_short) else { return };
+    let end_address = EventAddress { seq: reader.ordinal(), position: reader.position() };
+    let is_beyond = match end_bound {
+        TapeRangeBound::Ordinal(seq) => seq > end_address.seq,
+        TapeRangeBound::Position(position) => position >= end_address.position,
     };
     if is_beyond {
-        let seq = grouped(end.seq);
+        let seq = grouped(end_address.seq);
         note!(
-            "unitape: --to {to} is beyond the end: there are {seq} events, up to position @{}",
-            end.position
+            "unitape: --to {end_bound} is beyond the end: there are {seq} events, up to position @{}",
+            end_address.position
         );
     }
 }

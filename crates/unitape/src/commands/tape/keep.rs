@@ -15,7 +15,7 @@ pub struct RetainArgs {
     #[arg(long)]
     bytes: Option<u64>,
     /// Keep segments finished within this time: 90min, 12h, 30d
-    #[arg(long, value_parser = span)]
+    #[arg(long, value_parser = parse_time_span)]
     age: Option<TimeSpan>,
     /// Keep segments finished on the last DAYS days of UTC; today is one
     #[arg(long)]
@@ -32,8 +32,10 @@ pub struct RetainArgs {
 }
 
 /// Parses a time span and escapes it in an error, because clap prints the error of an option unchanged.
-fn span(text: &str) -> Result<TimeSpan, TimeSpanRefusal> {
-    text.parse().map_err(|TimeSpanRefusal { text }| TimeSpanRefusal { text: escape_line(&text).into_owned() })
+fn parse_time_span(text: &str) -> Result<TimeSpan, TimeSpanRefusal> {
+    text.parse().map_err(|TimeSpanRefusal { span_text: text }| TimeSpanRefusal {
+        span_text: escape_line(&text).into_owned(),
+    })
 }
 
 /// Applies limits to a tape that nobody writes.
@@ -69,7 +71,7 @@ pub fn fields(retention: &RetentionStatus) -> serde_json::Value {
     let limits = retention.limits.as_ref().map(|l| {
         serde_json::json!({
             "bytes": l.bytes, "age_s": l.age.map(|age| age.as_secs_f64()), "days": l.days,
-            "notice_s": l.notice.as_secs_f64(), "hold_bytes": l.hold_for_cursors,
+            "notice_s": l.notice_period.as_secs_f64(), "hold_bytes": l.hold_for_cursors,
         })
     });
     let cursors = retention.cursors.iter().map(|c| {
@@ -80,7 +82,7 @@ pub fn fields(retention: &RetentionStatus) -> serde_json::Value {
         })
     });
     serde_json::json!({
-        "limits": limits, "announced": retention.announced.0, "sealed": retention.sealed, "open": retention.open,
+        "limits": limits, "announced": retention.announced_to.0, "sealed": retention.sealed_count, "open": retention.open_count,
         "held": retention.held_segments, "clock_jump_s": retention.clock_jump_ns.map(|ns| ns as f64 / 1e9),
         "clock_jumps": retention.clock_jumps, "trouble": retention.trouble, "cursors": cursors.collect::<Vec<_>>(),
     })
@@ -90,12 +92,12 @@ pub fn fields(retention: &RetentionStatus) -> serde_json::Value {
 pub fn print_retention(retention: &RetentionStatus) -> Result<(), CommandFailure> {
     say!(
         "kept      {} sealed segments, {} open{}",
-        grouped(retention.sealed),
-        retention.open,
-        limits(retention)
+        grouped(retention.sealed_count),
+        retention.open_count,
+        limits_text(retention)
     );
-    if retention.announced > retention.oldest {
-        say!("going     everything before position {}, soon", retention.announced);
+    if retention.announced_to > retention.oldest {
+        say!("going     everything before position {}, soon", retention.announced_to);
     }
     if let Some(ns) = retention.clock_jump_ns {
         let s = ns / 1_000_000_000;
@@ -123,7 +125,7 @@ pub fn print_retention(retention: &RetentionStatus) -> Result<(), CommandFailure
     Ok(())
 }
 
-fn limits(retention: &RetentionStatus) -> String {
+fn limits_text(retention: &RetentionStatus) -> String {
     let Some(limits) = retention.limits.as_ref().filter(|l| l.is_limited()) else { return String::new() };
     let mut words = Vec::new();
     words.extend(limits.bytes.map(bytes));

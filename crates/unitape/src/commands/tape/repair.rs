@@ -34,7 +34,7 @@ pub fn repair(args: &RepairArgs) -> output::Result {
     let options = RepairOptions {
         apply: args.apply,
         accept_unverified: args.accept_unverified,
-        truncate: args.truncate,
+        truncates: args.truncate,
         foreign_damage,
     };
     let report = unitape_tape::repair(&args.dir, &options)?;
@@ -59,7 +59,7 @@ pub fn repair(args: &RepairArgs) -> output::Result {
     if args.json {
         json(args, &outcome)?;
     } else {
-        print(args, &outcome)?;
+        print_outcome(args, &outcome)?;
     }
     Ok(if flawed { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
@@ -77,14 +77,14 @@ fn json(args: &RepairArgs, outcome: &RepairOutcome) -> Result<(), CommandFailure
     let RepairOutcome { report, remains, unmended } = outcome;
     let finding = |f: &RepairFinding| {
         serde_json::json!({
-            "file": f.file, "offset": f.offset,
-            "positions": f.positions.map(|(from, to)| [from.0, to.0]),
-            "what": f.problem, "remedy": word(f.remedy), "action": f.action, "mended": f.mended && args.apply,
+            "file": f.file_path, "offset": f.offset,
+            "positions": f.position_range.map(|(from, to)| [from.0, to.0]),
+            "what": f.problem, "remedy": remedy_word(f.remedy), "action": f.action, "mended": f.is_mended && args.apply,
         })
     };
     let cut = report.cut.map(|cut| {
         serde_json::json!({
-            "position": cut.position.0, "end": cut.end.0, "events": cut.events, "done": cut.wanted && args.apply,
+            "position": cut.position.0, "end": cut.end_before_cut.0, "events": cut.events, "done": cut.is_applied && args.apply,
         })
     });
     output::print_json(&serde_json::json!({
@@ -94,7 +94,7 @@ fn json(args: &RepairArgs, outcome: &RepairOutcome) -> Result<(), CommandFailure
     }))
 }
 
-fn print(args: &RepairArgs, outcome: &RepairOutcome) -> Result<(), CommandFailure> {
+fn print_outcome(args: &RepairArgs, outcome: &RepairOutcome) -> Result<(), CommandFailure> {
     let RepairOutcome { report, remains, unmended } = outcome;
     if report.is_clean() {
         if unmended.is_empty() {
@@ -102,10 +102,10 @@ fn print(args: &RepairArgs, outcome: &RepairOutcome) -> Result<(), CommandFailur
         }
         return print_unmended(unmended);
     }
-    report.findings.iter().try_for_each(|f| finding(f, args.apply))?;
+    report.findings.iter().try_for_each(|f| print_finding(f, args.apply))?;
     if let Some(cut) = report.cut {
-        let (from, to, events) = (cut.position, cut.end, grouped(cut.events));
-        match (cut.wanted, args.apply) {
+        let (from, to, events) = (cut.position, cut.end_before_cut, grouped(cut.events));
+        match (cut.is_applied, args.apply) {
             (true, true) => say!("cut at position {from}: {events} events up to position {to} went"),
             (true, false) => {
                 say!("would cut at position {from}: {events} events up to position {to} would go")
@@ -126,7 +126,7 @@ fn print(args: &RepairArgs, outcome: &RepairOutcome) -> Result<(), CommandFailur
         print_unmended(unmended)?;
     } else {
         say!("still damaged:");
-        remains.findings.iter().try_for_each(|f| finding(f, false))?;
+        remains.findings.iter().try_for_each(|f| print_finding(f, false))?;
     }
     Ok(())
 }
@@ -138,21 +138,22 @@ fn print_unmended(problems: &[String]) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-fn finding(f: &RepairFinding, applied: bool) -> Result<(), CommandFailure> {
-    let positions = f.positions.map(|(from, to)| format!(" (positions {from} to {to})")).unwrap_or_default();
-    let state = match (f.mended, applied) {
+fn print_finding(f: &RepairFinding, applied: bool) -> Result<(), CommandFailure> {
+    let positions =
+        f.position_range.map(|(from, to)| format!(" (positions {from} to {to})")).unwrap_or_default();
+    let state = match (f.is_mended, applied) {
         (true, true) => "mended",
         (true, false) => "can be mended",
         (false, _) if f.remedy == RepairRemedy::Nothing => "lost",
         (false, _) => "damaged",
     };
-    say!("{state}: {} at offset {}: {}{positions}", f.file.display(), f.offset, f.problem);
+    say!("{state}: {} at offset {}: {}{positions}", f.file_path.display(), f.offset, f.problem);
     say!("    {}", f.action);
     Ok(())
 }
 
 /// Returns the word for the remedy.
-fn word(remedy: RepairRemedy) -> &'static str {
+fn remedy_word(remedy: RepairRemedy) -> &'static str {
     match remedy {
         RepairRemedy::Mend => "mend",
         RepairRemedy::Accept => "accept-unverified",

@@ -39,8 +39,8 @@ pub fn check_terminal(args: &CatArgs) -> Result<(), CommandFailure> {
 /// Rows as lines: JSON, CSV or a table.
 pub struct RowText {
     lines: RowLines,
-    line: String,
-    out: Destination,
+    line_text: String,
+    destination: Destination,
 }
 
 impl RowText {
@@ -49,7 +49,7 @@ impl RowText {
         let mut lines = RowLines::new(RowFormat::from_options(args.output.json, args.output.csv), schema);
         let mut line = String::new();
         lines.begin(&mut line);
-        Self { lines, line, out }
+        Self { lines, line_text: line, destination: out }
     }
 }
 
@@ -57,27 +57,27 @@ impl CatOutput for RowText {
     fn add(&mut self, _: EventAddress, selected: Selected<'_>) {
         let Selected::Event(event, names) = selected else { return };
         let row = EventRow { event, names: names.dictionary() };
-        self.lines.put_row(&mut self.line, |column| row.value(column));
+        self.lines.put_row(&mut self.line_text, |column| row.value(column));
     }
 
     fn write(&mut self) -> Result<(), CommandFailure> {
-        self.out.write_all(self.line.as_bytes())?;
-        self.line.clear();
+        self.destination.write_all(self.line_text.as_bytes())?;
+        self.line_text.clear();
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), CommandFailure> {
         self.write()?;
-        Ok(self.out.flush()?)
+        Ok(self.destination.flush()?)
     }
 
     fn rewound(&mut self, from: Position, to: Position) -> Result<(), CommandFailure> {
-        print_rewind(self.lines.format == RowFormat::Json, from, to, &mut self.out)
+        print_rewind(self.lines.format == RowFormat::Json, from, to, &mut self.destination)
     }
 
     fn finish(mut self) -> Result<bool, CommandFailure> {
         self.write()?;
-        self.out.finish()?;
+        self.destination.finish()?;
         Ok(true)
     }
 }
@@ -86,7 +86,7 @@ impl CatOutput for RowText {
 pub struct RowStream {
     builder: RowBatchBuilder,
     encoder: IpcEncoder,
-    out: Destination,
+    destination: Destination,
     failure: Option<unitape_arrow::Error>,
 }
 
@@ -100,7 +100,7 @@ impl RowStream {
             BatchOptions { sizes: SizeType::Wide, misfit: MisfitAction::Null, ..BatchOptions::default() };
         let builder = RowBatchBuilder::new(schema, options);
         let encoder = IpcEncoder::new(builder.arrow_schema())?;
-        Ok(Self { builder, encoder, out, failure: None })
+        Ok(Self { builder, encoder, destination: out, failure: None })
     }
 
     /// Writes the rows so far as a batch.
@@ -109,7 +109,7 @@ impl RowStream {
             let batch = self.builder.finish()?;
             self.encoder.encode(&batch)?;
         }
-        Ok(self.out.write_all(&self.encoder.take_bytes())?)
+        Ok(self.destination.write_all(&self.encoder.take_bytes())?)
     }
 }
 
@@ -129,19 +129,19 @@ impl CatOutput for RowStream {
 
     fn flush(&mut self) -> Result<(), CommandFailure> {
         self.write_batch()?;
-        Ok(self.out.flush()?)
+        Ok(self.destination.flush()?)
     }
 
     fn rewound(&mut self, from: Position, to: Position) -> Result<(), CommandFailure> {
         self.builder.forget_ids();
-        print_rewind(false, from, to, &mut self.out)
+        print_rewind(false, from, to, &mut self.destination)
     }
 
     fn finish(mut self) -> Result<bool, CommandFailure> {
         self.write_batch()?;
         self.encoder.finish()?;
-        self.out.write_all(&self.encoder.take_bytes())?;
-        self.out.finish()?;
+        self.destination.write_all(&self.encoder.take_bytes())?;
+        self.destination.finish()?;
         let misfits = self.builder.misfits();
         if misfits > 0 {
             note!(

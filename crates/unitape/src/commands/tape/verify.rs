@@ -52,9 +52,9 @@ impl TapeInspection {
             .problems
             .iter()
             .map(|p| {
-                let positions = p.positions.map(|(from, to)| format!(" (positions {from} to {to})"));
+                let positions = p.position_range.map(|(from, to)| format!(" (positions {from} to {to})"));
                 let positions = positions.unwrap_or_default();
-                format!("{} at offset {}: {}{positions}", p.file.display(), p.offset, p.problem)
+                format!("{} at offset {}: {}{positions}", p.file_path.display(), p.offset, p.problem)
             })
             .collect();
         let account = TapeAccount::load(dir);
@@ -87,7 +87,7 @@ impl TapeInspection {
     fn print_json(&self) -> Result<(), CommandFailure> {
         let part = |(from, to): (Position, Position)| [from.0, to.0];
         output::print_json(&serde_json::json!({
-            "frames": self.report.frames, "units": self.report.units, "events": self.report.events,
+            "frames": self.report.frames, "units": self.report.unit_count, "events": self.report.events,
             "checksums": self.report.spans, "definitions": self.report.definitions, "intact_to": self.report.intact_to.0,
             "not_covered": self.report.not_covered.map(part),
             "accepted_unverified": self.report.accepted.iter().copied().map(part).collect::<Vec<_>>(),
@@ -102,7 +102,7 @@ impl TapeInspection {
         say!(
             "{} frames, {} messages, {} events, {} checksums, {} definitions",
             grouped(self.report.frames),
-            grouped(self.report.units),
+            grouped(self.report.unit_count),
             grouped(self.report.events),
             grouped(self.report.spans),
             grouped(self.report.definitions)

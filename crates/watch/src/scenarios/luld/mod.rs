@@ -227,7 +227,7 @@ impl LimitBandScenario {
         let total = |px: Option<Price>| {
             px.filter(|px| printed.bands.contain(*px)).map(PriceTotal::of_one).unwrap_or_default()
         };
-        let change = total(after_px).minus(&total(Some(before.px)));
+        let change = total(after_px).minus_total(&total(Some(before.px)));
         if change != PriceTotal::default() {
             self.in_band.add(before.instr, before.ts, &change, expiry_ts);
         }
@@ -372,12 +372,12 @@ impl PriceTotal {
 }
 
 impl RunningTotal for PriceTotal {
-    fn plus(&mut self, other: &Self) {
+    fn add_total(&mut self, other: &Self) {
         self.sum += other.sum;
         self.count += other.count;
     }
 
-    fn minus(&self, earlier: &Self) -> Self {
+    fn minus_total(&self, earlier: &Self) -> Self {
         Self { sum: self.sum - earlier.sum, count: self.count - earlier.count }
     }
 }

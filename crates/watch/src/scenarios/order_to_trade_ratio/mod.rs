@@ -74,7 +74,7 @@ impl Scenario for OrderToTradeScenario {
         }
         let class = if input.event.kind() == EventKind::Exec { EXECUTIONS } else { MESSAGES };
         let window_counts = self.windows.add(trader, class, input.ts, input.context.expiry_ts);
-        self.late += u64::from(!window_counts.complete);
+        self.late += u64::from(!window_counts.is_complete);
         let [n, x] = window_counts.counts;
         if self.is_burst(n, x) && self.cooldowns.may_fire(trader, input.ts) {
             let key = vec![("trader", input.context.name(NameKind::Trader, trader))];

@@ -29,13 +29,13 @@ impl NormalisedNames {
         let letters = name.nfkd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_uppercase);
         self.letters.extend(letters.map(|c| if c.is_alphanumeric() { c } else { ' ' }));
         self.tokens.clear();
-        let mut start = 0;
+        let mut token_start = 0;
         for token in self.letters.split(' ') {
-            let end = start + token.len();
+            let token_end = token_start + token.len();
             if !token.is_empty() && !self.drop_tokens.contains(token) {
-                self.tokens.push(start..end);
+                self.tokens.push(token_start..token_end);
             }
-            start = end + 1;
+            token_start = token_end + 1;
         }
         let letters = &self.letters;
         self.tokens.sort_unstable_by_key(|token| &letters[token.clone()]);

@@ -121,12 +121,12 @@ impl RunawayAlgoScenario {
         let (algo, ts, expiry_ts) = (input.algo, input.ts, input.context.expiry_ts);
         let mut met = [const { None }; 4];
         let messages = self.messages.add(algo, 0, ts, expiry_ts);
-        self.late += u64::from(!messages.complete);
+        self.late += u64::from(!messages.is_complete);
         let count = u64::from(messages.counts[0]);
         met[0] = (count > self.max_msgs).then(|| json!({ "msgs": count }));
         if let Some(key) = RepeatKey::of(input).filter(|_| input.event.kind() == EventKind::OrderNew) {
             let repeats = self.repeats.add(key, 0, ts, expiry_ts);
-            self.late += u64::from(!repeats.complete);
+            self.late += u64::from(!repeats.is_complete);
             let count = u64::from(repeats.counts[0]);
             met[1] = (count > self.max_repeats).then(|| json!({ "repeats": count }));
         }

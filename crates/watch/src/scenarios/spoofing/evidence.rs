@@ -24,11 +24,11 @@ const NAMED_MAX: usize = 1 << 10;
 /// No execution.
 pub(super) const NONE: u64 = u64::MAX;
 
-/// Executions by number; the first that is still kept is number `base`.
+/// Executions by number; the first that is still kept is number `first_number`.
 #[derive(Default)]
 pub(super) struct ExecutionEvidence {
     executions: VecDeque<KeptExecution>,
-    base: u64,
+    first_number: u64,
     /// Long match ids of those kept, one after the other.
     texts: VecDeque<u8>,
     /// Bytes of them that are gone.
@@ -42,7 +42,7 @@ struct KeptExecution {
     match_id: Option<IdKey>,
     qty: Decimal,
     /// The one before of the same account and side.
-    before: u64,
+    previous_number: u64,
     /// The place of its long match id.
     text_at: u64,
     text_bytes: u32,
@@ -52,19 +52,19 @@ struct KeptExecution {
 #[derive(Clone, Copy)]
 pub(super) struct OppositeExecutions {
     /// All of it.
-    pub total: QuantitySum,
+    pub total_qty: QuantitySum,
     /// The number of executions.
     pub count: u64,
     /// Ordinal of the order's entry.
     pub entry_seq: u64,
     /// Number of the last.
-    pub last: u64,
+    pub last_number: u64,
     /// Whose order it is.
     pub owner: u32,
 }
 
-state_value!(KeptExecution { seq, position, match_id, qty, before, text_at, text_bytes });
-watch_state!(ExecutionEvidence { executions, base, texts, texts_base });
+state_value!(KeptExecution { seq, position, match_id, qty, previous_number, text_at, text_bytes });
+watch_state!(ExecutionEvidence { executions, first_number, texts, texts_base });
 
 impl ExecutionEvidence {
     /// Keeps an execution after `before`. Returns its number.
@@ -90,11 +90,11 @@ impl ExecutionEvidence {
             position: input.context.kept_position(),
             match_id,
             qty,
-            before,
+            previous_number: before,
             text_at,
             text_bytes: (self.texts_base + self.texts.len() as u64 - text_at) as u32,
         });
-        self.base + self.executions.len() as u64 - 1
+        self.first_number + self.executions.len() as u64 - 1
     }
 
     #[cold]
@@ -106,14 +106,14 @@ impl ExecutionEvidence {
 
     fn forget_oldest(&mut self) {
         if let Some(oldest) = self.executions.pop_front() {
-            self.base += 1;
+            self.first_number += 1;
             self.texts.drain(..(oldest.text_bytes as usize).min(self.texts.len()));
             self.texts_base += u64::from(oldest.text_bytes);
         }
     }
 
     pub fn clear(&mut self) {
-        self.base += self.executions.len() as u64;
+        self.first_number += self.executions.len() as u64;
         self.executions.clear();
         self.texts_base += self.texts.len() as u64;
         self.texts.clear();
@@ -123,8 +123,8 @@ impl ExecutionEvidence {
     fn back_to(&self, entry_seq: u64, last: u64) -> impl Iterator<Item = &KeptExecution> {
         let mut number = last;
         std::iter::from_fn(move || {
-            let execution = self.executions.get(number.checked_sub(self.base)? as usize)?;
-            number = execution.before;
+            let execution = self.executions.get(number.checked_sub(self.first_number)? as usize)?;
+            number = execution.previous_number;
             Some(execution)
         })
         .take_while(move |e| e.seq > entry_seq)
@@ -132,15 +132,21 @@ impl ExecutionEvidence {
 
     /// Sums the executions from the entry with this ordinal up to `last`. Returns `None` if some of them are forgotten.
     pub fn executed_since(&self, entry_seq: u64, last: u64, owner: u32) -> Option<OppositeExecutions> {
-        let mut executed = OppositeExecutions { total: QuantitySum::ZERO, count: 0, entry_seq, last, owner };
+        let mut executed = OppositeExecutions {
+            total_qty: QuantitySum::ZERO,
+            count: 0,
+            entry_seq,
+            last_number: last,
+            owner,
+        };
         let mut oldest = last;
         for execution in self.back_to(entry_seq, last) {
-            executed.total.add(execution.qty);
+            executed.total_qty.add(execution.qty);
             executed.count += 1;
-            oldest = execution.before;
+            oldest = execution.previous_number;
         }
         // The execution before them is known to be too early, or there is none.
-        (oldest == NONE || oldest >= self.base).then_some(executed)
+        (oldest == NONE || oldest >= self.first_number).then_some(executed)
     }
 
     /// Returns the complete match id of an execution.
@@ -149,8 +155,9 @@ impl ExecutionEvidence {
         if execution.text_bytes == 0 {
             return Some(id.text());
         }
-        let from = (execution.text_at - self.texts_base) as usize;
-        let bytes: Vec<u8> = self.texts.range(from..from + execution.text_bytes as usize).copied().collect();
+        let text_start = (execution.text_at - self.texts_base) as usize;
+        let bytes: Vec<u8> =
+            self.texts.range(text_start..text_start + execution.text_bytes as usize).copied().collect();
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -163,7 +170,7 @@ impl ExecutionEvidence {
         executed: &OppositeExecutions,
     ) -> Alert {
         let mut executions: Vec<&KeptExecution> =
-            self.back_to(executed.entry_seq, executed.last).take(NAMED_MAX).collect();
+            self.back_to(executed.entry_seq, executed.last_number).take(NAMED_MAX).collect();
         executions.reverse();
         let ids: Vec<String> = executions.iter().filter_map(|e| self.match_text(e)).collect();
         let now = input.context;
@@ -176,7 +183,7 @@ impl ExecutionEvidence {
             "exec_match_ids": ids,
             "qty": order.qty().map(|q| q.to_string()),
             "px": order.px.as_option().map(|p| p.to_string()),
-            "executed_opposite": executed.total.to_string(),
+            "executed_opposite": executed.total_qty.to_string(),
             "filled": order.executed.to_string(),
             "life_ns": i128::from(input.ts.0) - i128::from(order.entry_ts.0),
             "seqs": seqs,

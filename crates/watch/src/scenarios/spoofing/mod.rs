@@ -264,10 +264,10 @@ impl SpoofingScenario {
                 }
             },
             _ => OppositeExecutions {
-                total: side_executions.total.minus_earlier(&suspect.before),
+                total_qty: side_executions.total.minus_earlier(&suspect.before),
                 count: side_executions.count - suspect.count_before,
                 entry_seq,
-                last: side_executions.last,
+                last_number: side_executions.last,
                 owner,
             },
         };
@@ -278,7 +278,7 @@ impl SpoofingScenario {
             && limits.is_near(order.side, entry_px, best, tick)
             && limits.is_hardly_filled(&order.executed, qty)
             && limits.is_large(qty, px)
-            && limits.is_out_of_proportion(qty, &executed.total);
+            && limits.is_out_of_proportion(qty, &executed.total_qty);
         fires.then(|| self.evidence.alert(input, order, &executed))
     }
 

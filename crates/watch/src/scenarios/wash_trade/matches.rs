@@ -24,7 +24,7 @@ const COMPLETE_MAX: usize = 1 << 14;
 struct WaitingLeg {
     leg: ExecutionLeg,
     /// Its number among the legs of round trips.
-    number: u64,
+    leg_number: u64,
     /// It is evidence of an alert already.
     consumed: bool,
 }
@@ -36,7 +36,7 @@ struct LegPair {
     /// Legs of the match that wait.
     count: u32,
     /// Legs among these in pairs that are known to belong to a complete match.
-    complete: u32,
+    complete_legs: u32,
     /// `None` if it does not fit.
     net: Option<NetQuantity>,
     /// An alert was given.
@@ -53,7 +53,7 @@ struct NetQuantity {
 const NO_PAIR: LegPair = LegPair {
     legs: [None; 2],
     count: 0,
-    complete: 0,
+    complete_legs: 0,
     net: Some(NetQuantity { mantissa: 0, exponent: 0 }),
     alerted: false,
 };
@@ -65,9 +65,9 @@ pub(super) struct MatchTable {
     pub bound_hit: u64,
 }
 
-state_value!(WaitingLeg { leg, number, consumed });
+state_value!(WaitingLeg { leg, leg_number, consumed });
 state_value!(NetQuantity { mantissa, exponent });
-state_value!(LegPair { legs, count, complete, net, alerted });
+state_value!(LegPair { legs, count, complete_legs, net, alerted });
 watch_state!(MatchTable { table, bound_hit });
 
 impl MatchTable {
@@ -83,7 +83,7 @@ impl MatchTable {
 
     /// Pairs that were forgotten for want of room, and legs that did not wait.
     pub fn forgotten(&self) -> u64 {
-        self.table.forgotten[EntryRank::Kept as usize] + self.bound_hit
+        self.table.forgotten_entries[EntryRank::Kept as usize] + self.bound_hit
     }
 
     pub fn clear(&mut self) {
@@ -113,7 +113,7 @@ impl MatchTable {
             let opposite_leg = self.table.get_mut(slot).legs.iter_mut().flatten().find(meets);
             if let Some(waiting_leg) = opposite_leg {
                 waiting_leg.consumed = true;
-                let number_and_leg = (waiting_leg.number, waiting_leg.leg);
+                let number_and_leg = (waiting_leg.leg_number, waiting_leg.leg);
                 self.table.get_mut(head).alerted = true;
                 return Some(number_and_leg);
             }
@@ -127,7 +127,7 @@ impl MatchTable {
         for pair in 0..self.table.get(head).count.div_ceil(2) {
             let Some(slot) = self.table.find(&(*key, pair)) else { continue };
             let legs = &mut self.table.get_mut(slot).legs;
-            if let Some(leg) = legs.iter_mut().flatten().find(|w| w.number == number) {
+            if let Some(leg) = legs.iter_mut().flatten().find(|w| w.leg_number == number) {
                 leg.consumed = true;
                 return;
             }
@@ -139,24 +139,24 @@ impl MatchTable {
     pub fn add(&mut self, key: &MatchKey, leg: &ExecutionLeg, number: Option<u64>) {
         let head_slot = self.table.find(&(*key, 0));
         let mut head = head_slot.unwrap_or_else(|| self.table.insert((*key, 0), NO_PAIR, EntryRank::Kept));
-        let first = self.table.get_mut(head);
-        first.net = first.net.and_then(|net| net_of(net, leg));
-        let is_complete = first.net.is_some_and(|net| net.mantissa == 0);
-        if let Some(number) = number.filter(|_| !first.alerted) {
-            let leg_index = first.count;
+        let head_match = self.table.get_mut(head);
+        head_match.net = head_match.net.and_then(|net| net_of(net, leg));
+        let is_complete = head_match.net.is_some_and(|net| net.mantissa == 0);
+        if let Some(number) = number.filter(|_| !head_match.alerted) {
+            let leg_index = head_match.count;
             if leg_index >= LEGS_PER_MATCH_MAX {
                 self.bound_hit += 1;
             } else {
-                first.count += 1;
+                head_match.count += 1;
                 let slot = match leg_index {
                     0 | 1 => head,
                     leg_index => {
                         let key = (*key, leg_index / 2);
-                        let new = (leg_index % 2 == 1).then(|| self.table.find(&key)).flatten();
-                        new.unwrap_or_else(|| self.table.insert(key, NO_PAIR, EntryRank::Kept))
+                        let open_match = (leg_index % 2 == 1).then(|| self.table.find(&key)).flatten();
+                        open_match.unwrap_or_else(|| self.table.insert(key, NO_PAIR, EntryRank::Kept))
                     }
                 };
-                let waiting = WaitingLeg { leg: *leg, number, consumed: false };
+                let waiting = WaitingLeg { leg: *leg, leg_number: number, consumed: false };
                 self.table.get_mut(slot).legs[leg_index as usize % 2] = Some(waiting);
                 if leg_index > 1 {
                     // An entry that was inserted may have pushed the head out.
@@ -165,19 +165,19 @@ impl MatchTable {
                 }
             }
         }
-        self.rank(key, head, is_complete);
+        self.rank_match(key, head, is_complete);
     }
 
     /// Ranks a match: complete matches are forgotten first, and a match that is no longer complete is kept again.
     #[inline]
-    fn rank(&mut self, key: &MatchKey, head: u32, is_complete: bool) {
-        let first = self.table.get_mut(head);
-        let count = first.count;
+    fn rank_match(&mut self, key: &MatchKey, head: u32, is_complete: bool) {
+        let head_match = self.table.get_mut(head);
+        let count = head_match.count;
         if !is_complete {
             return self.table.set_rank(head, EntryRank::Kept);
         }
-        let from = std::mem::replace(&mut first.complete, count) / 2;
-        let other_pairs = from.max(1)..count.div_ceil(2);
+        let old_rank = std::mem::replace(&mut head_match.complete_legs, count) / 2;
+        let other_pairs = old_rank.max(1)..count.div_ceil(2);
         if other_pairs.is_empty() {
             return self.table.set_rank(head, EntryRank::Spent);
         }
@@ -197,12 +197,12 @@ impl MatchTable {
 #[inline]
 fn net_of(net: NetQuantity, leg: &ExecutionLeg) -> Option<NetQuantity> {
     let (mantissa, exponent) = (i128::from(leg.qty.mantissa()), leg.qty.exponent());
-    let to = net.exponent.min(exponent);
+    let net_exponent = net.exponent.min(exponent);
     let scaled = |m: i128, from: i8| {
-        let zeros = u32::try_from(i32::from(from) - i32::from(to)).ok()?;
+        let zeros = u32::try_from(i32::from(from) - i32::from(net_exponent)).ok()?;
         if zeros == 0 { Some(m) } else { m.checked_mul(10i128.checked_pow(zeros)?) }
     };
     let (net, more) = (scaled(net.mantissa, net.exponent)?, scaled(mantissa, exponent)?);
     let mantissa = if leg.side == 0 { net.checked_add(more)? } else { net.checked_sub(more)? };
-    Some(NetQuantity { mantissa, exponent: to })
+    Some(NetQuantity { mantissa, exponent: net_exponent })
 }

@@ -44,7 +44,7 @@ pub fn any_bytes(data: &[u8]) {
     let Some((&pick, input)) = data.split_first() else { return };
     let max_line = [8, 60, 400, 1 << 20][usize::from(pick & 3)];
     let mut decoder = JsonlDecoder::default().with_max_line(max_line);
-    let is_list = !decoder.begin(&input[..input.len().min(HEAD_BYTES)]).is_empty();
+    let is_list = !decoder.inspect_head(&input[..input.len().min(HEAD_BYTES)]).is_empty();
     let between = |bytes: &[u8]| {
         let is_list_mark = |b: &u8| is_list && b"[],".contains(b);
         // What pads the last line of a file, up to the file's end.

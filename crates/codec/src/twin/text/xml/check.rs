@@ -43,8 +43,10 @@ pub fn agree(decoder: &mut XmlDecoder, input: &[u8]) -> Result<(), String> {
 fn entries(leaves: &PathValues) -> Result<(), String> {
     for entry in leaves.entries() {
         let list = leaves.path(entry.path);
-        let values =
-            leaves.as_slice().get(entry.from as usize..entry.to as usize).ok_or("an entry out of bounds")?;
+        let values = leaves
+            .as_slice()
+            .get(entry.first_value as usize..entry.value_end as usize)
+            .ok_or("an entry out of bounds")?;
         let is_within = |path: &str| {
             path.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '@']))
         };

@@ -46,26 +46,26 @@ pub enum FastStoredValue {
 /// The mapping's fields, and their values in the current message.
 #[derive(Debug)]
 pub struct FastFieldTable {
-    wants: FastFieldSelection,
+    field_selection: FastFieldSelection,
     nodes: Vec<TemplatePathNode>,
-    slots: Vec<Option<FastFieldValue>>,
-    groups: Vec<GroupEntries>,
+    message_slots: Vec<Option<FastFieldValue>>,
+    group_entries: Vec<GroupEntries>,
     arena: Vec<u8>,
     /// Unlisted values: the node, and the value.
-    unlisted: Vec<(u32, FastFieldValue)>,
+    unlisted_values: Vec<(u32, FastFieldValue)>,
     /// Nodes that are open.
-    open: Vec<u32>,
+    open_nodes: Vec<u32>,
 }
 
 #[derive(Debug)]
 struct FastFieldSelection {
     message: Vec<(String, FastValueConversion, u8)>,
-    groups: Vec<FastGroupPaths>,
-    dropped: BTreeSet<String>,
+    group_paths: Vec<FastGroupPaths>,
+    dropped_paths: BTreeSet<String>,
     template: Vec<u8>,
-    number: Vec<u8>,
+    number_slots: Vec<u8>,
     channel: Vec<u8>,
-    keeps: bool,
+    keeps_unlisted: bool,
 }
 
 #[derive(Debug)]
@@ -91,12 +91,12 @@ struct GroupEntries {
 /// A path that was met.
 #[derive(Debug)]
 struct TemplatePathNode {
-    path: String,
+    node_path: String,
     /// Its children by the place of their name, in the order in which they were met.
     children: Vec<(usize, u32)>,
     /// The child that was met last.
-    last: usize,
-    wants: Vec<FastValueTarget>,
+    last_child: usize,
+    value_targets: Vec<FastValueTarget>,
     /// It is kept where it is.
     is_kept: bool,
     /// The sequence whose element it is in, if it is in one.
@@ -129,17 +129,17 @@ impl FastFieldTable {
     pub fn new(places: &PathSlots<FastFieldPath>, slots: usize) -> Self {
         let mut wants = FastFieldSelection {
             message: Vec::new(),
-            groups: Vec::new(),
-            dropped: BTreeSet::new(),
+            group_paths: Vec::new(),
+            dropped_paths: BTreeSet::new(),
             template: Vec::new(),
-            number: Vec::new(),
+            number_slots: Vec::new(),
             channel: Vec::new(),
-            keeps: places.keeps,
+            keeps_unlisted: places.keeps,
         };
         for (path, slot) in places.message.iter().filter(|(_, slot)| **slot != 0) {
             match path {
                 FastFieldPath::Template => wants.template.push(*slot),
-                FastFieldPath::Number => wants.number.push(*slot),
+                FastFieldPath::Number => wants.number_slots.push(*slot),
                 FastFieldPath::Channel => wants.channel.push(*slot),
                 FastFieldPath::Value { path, reading } => wants.message.push((path.clone(), *reading, *slot)),
             }
@@ -153,20 +153,28 @@ impl FastFieldTable {
                 FastFieldPath::Value { path, reading } => Some((path.clone(), *reading, *slot)),
                 FastFieldPath::Template | FastFieldPath::Number | FastFieldPath::Channel => None,
             });
-            wants.groups.push(FastGroupPaths {
+            wants.group_paths.push(FastGroupPaths {
                 sequence: group.count.as_ref().map(|(path, _)| name(path)).unwrap_or_default(),
                 members: members.collect(),
             });
         }
-        wants.dropped = places.dropped.iter().map(name).collect();
-        let groups = wants.groups.iter().map(|_| GroupEntries::default()).collect();
+        wants.dropped_paths = places.dropped.iter().map(name).collect();
+        let groups = wants.group_paths.iter().map(|_| GroupEntries::default()).collect();
         let nodes = vec![TemplatePathNode::root()];
         let (arena, unlisted, open) = (Vec::new(), Vec::new(), Vec::new());
-        Self { wants, nodes, slots: vec![None; slots], groups, arena, unlisted, open }
+        Self {
+            field_selection: wants,
+            nodes,
+            message_slots: vec![None; slots],
+            group_entries: groups,
+            arena,
+            unlisted_values: unlisted,
+            open_nodes: open,
+        }
     }
 
     /// Notes the fields of the message; `number` and `channel` come from the framing before it.
-    pub fn read(
+    pub fn read_fields(
         &mut self,
         message: &Message<'_>,
         number: Option<u32>,
@@ -174,41 +182,43 @@ impl FastFieldTable {
     ) -> Result<(), TooManyPaths> {
         self.clear();
         let make_value = |value| FastFieldValue { value, reading: FastValueConversion::AsItIs, unit_ns: 0 };
-        for slot in &self.wants.template {
-            self.slots[usize::from(*slot)] = Some(make_value(FastStoredValue::Template));
+        for slot in &self.field_selection.template {
+            self.message_slots[usize::from(*slot)] = Some(make_value(FastStoredValue::Template));
         }
         let number = number.map(|n| make_value(FastStoredValue::UInt(n.into())));
         let channel = channel.map(|n| make_value(FastStoredValue::UInt(n.into())));
-        for (slots, slot_value) in [(&self.wants.number, number), (&self.wants.channel, channel)] {
+        for (slots, slot_value) in
+            [(&self.field_selection.number_slots, number), (&self.field_selection.channel, channel)]
+        {
             for slot in slots {
-                self.slots[usize::from(*slot)] = slot_value;
+                self.message_slots[usize::from(*slot)] = slot_value;
             }
         }
-        self.open.push(0);
+        self.open_nodes.push(0);
         for item in message.items() {
-            let node = self.open.last().copied().unwrap_or(0);
+            let node = self.open_nodes.last().copied().unwrap_or(0);
             match item {
                 MessageToken::Value(field, value) => {
-                    let node = self.child(node, &field.name, false)?;
+                    let node = self.child_node(node, &field.name, false)?;
                     self.value(node, value, unit_of(field));
                 }
                 MessageToken::Group(name) => {
-                    let node = self.child(node, name, false)?;
-                    self.open.push(node);
+                    let node = self.child_node(node, name, false)?;
+                    self.open_nodes.push(node);
                 }
                 MessageToken::Sequence(name, length) => {
-                    let node = self.child(node, name, true)?;
+                    let node = self.child_node(node, name, true)?;
                     self.value(node, FieldValue::UInt(length.into()), 0);
-                    self.open.push(node);
+                    self.open_nodes.push(node);
                 }
                 MessageToken::Element => {
-                    self.element(node);
-                    self.open.push(node);
+                    self.begin_element(node);
+                    self.open_nodes.push(node);
                 }
                 MessageToken::End => {
-                    self.open.pop();
+                    self.open_nodes.pop();
                     // An element's node is that of its sequence, below it.
-                    if self.open.last() == Some(&node) {
+                    if self.open_nodes.last() == Some(&node) {
                         self.end_element(node);
                     }
                 }
@@ -222,30 +232,30 @@ impl FastFieldTable {
             self.nodes.truncate(1);
             self.nodes[0].children.clear();
         }
-        self.slots.fill(None);
-        for group in &mut self.groups {
+        self.message_slots.fill(None);
+        for group in &mut self.group_entries {
             group.values.clear();
             group.entries.clear();
             group.unlisted_ranges.clear();
             group.outer_values.clear();
         }
         self.arena.clear();
-        self.unlisted.clear();
-        self.open.clear();
+        self.unlisted_values.clear();
+        self.open_nodes.clear();
     }
 
     #[inline]
-    fn child(&mut self, parent: u32, name: &QualifiedName, sequence: bool) -> Result<u32, TooManyPaths> {
+    fn child_node(&mut self, parent: u32, name: &QualifiedName, sequence: bool) -> Result<u32, TooManyPaths> {
         // A name lives as long as the templates do, so its address identifies it for that time.
         let address = std::ptr::from_ref(name) as usize;
         let node = &mut self.nodes[parent as usize];
         // Items come in the order of the template: what comes next is mostly what came next before.
-        let (before, after) = node.children.split_at(node.last.min(node.children.len()));
+        let (before, after) = node.children.split_at(node.last_child.min(node.children.len()));
         let index_after = after.iter().position(|(p, _)| *p == address).map(|n| n + before.len());
         let child_index = index_after.or_else(|| before.iter().position(|(p, _)| *p == address));
         match child_index {
             Some(n) => {
-                node.last = n + 1;
+                node.last_child = n + 1;
                 Ok(node.children[n].1)
             }
             None => self.new_child(parent, address, &name.local, sequence),
@@ -266,53 +276,60 @@ impl FastFieldTable {
         let number = self.nodes.len() as u32;
         let parent_node = &mut self.nodes[parent as usize];
         parent_node.children.push((address, number));
-        parent_node.last = parent_node.children.len();
-        let path = if parent_node.path.is_empty() {
+        parent_node.last_child = parent_node.children.len();
+        let path = if parent_node.node_path.is_empty() {
             name.to_owned()
         } else {
-            format!("{}.{name}", parent_node.path)
+            format!("{}.{name}", parent_node.node_path)
         };
         // A sequence is open where its elements are: what is in it is in one of them.
         let (sequence_node, level) = match parent_node.is_sequence() {
             true => (Some(parent), (parent_node.level & !SEQUENCE) + 1),
             false => (parent_node.sequence, parent_node.level),
         };
-        let node = self.make(path, sequence_node, level, sequence);
+        let node = self.make_node(path, sequence_node, level, sequence);
         self.nodes.push(node);
         Ok(number)
     }
 
-    fn make(&self, path: String, sequence_node: Option<u32>, level: u32, sequence: bool) -> TemplatePathNode {
-        let wants = &self.wants;
+    fn make_node(
+        &self,
+        path: String,
+        sequence_node: Option<u32>,
+        level: u32,
+        sequence: bool,
+    ) -> TemplatePathNode {
+        let wants = &self.field_selection;
         let mut node = TemplatePathNode { sequence: sequence_node, level, ..TemplatePathNode::root() };
         for (_, reading, slot) in wants.message.iter().filter(|(p, ..)| *p == path) {
-            node.wants.push(FastValueTarget::Message(*slot, *reading));
+            node.value_targets.push(FastValueTarget::Message(*slot, *reading));
         }
         // Its name from the element of each sequence around it on.
         let mut names: Vec<(&str, &str)> = Vec::new();
         let mut up = sequence_node;
         while let Some(ancestor) = up {
             let sequence = &self.nodes[ancestor as usize];
-            names.push((&sequence.path, &path[sequence.path.len() + 1..]));
+            names.push((&sequence.node_path, &path[sequence.node_path.len() + 1..]));
             up = sequence.sequence;
         }
-        for (g, group) in wants.groups.iter().enumerate() {
+        for (g, group) in wants.group_paths.iter().enumerate() {
             let Some((home, name)) = names.iter().find(|(home, _)| is_in(&group.sequence, home)) else {
                 continue;
             };
             for (_, reading, slot) in group.members.iter().filter(|(member, ..)| member == name) {
-                node.wants.push(match *home == group.sequence {
+                node.value_targets.push(match *home == group.sequence {
                     true => FastValueTarget::Entry(g, *slot, *reading),
                     false => FastValueTarget::Around(g, *slot, *reading),
                 });
             }
         }
-        let is_dropped =
-            |name: &str| wants.dropped.contains(name) || wants.groups.iter().any(|g| g.sequence == name);
+        let is_dropped = |name: &str| {
+            wants.dropped_paths.contains(name) || wants.group_paths.iter().any(|g| g.sequence == name)
+        };
         let dropped = is_dropped(&path) || names.iter().any(|(_, name)| is_dropped(name));
-        node.is_kept = wants.keeps && !sequence && node.wants.is_empty() && !dropped;
+        node.is_kept = wants.keeps_unlisted && !sequence && node.value_targets.is_empty() && !dropped;
         if sequence {
-            let all = wants.groups.iter().enumerate();
+            let all = wants.group_paths.iter().enumerate();
             node.entries_of = all.clone().filter(|(_, g)| g.sequence == path).map(|(n, _)| n).collect();
             node.nested_groups = all
                 .filter(|(_, g)| g.sequence != path && is_in(&g.sequence, &path))
@@ -320,20 +337,20 @@ impl FastFieldTable {
                 .collect();
             node.level = level | SEQUENCE;
         }
-        node.path = path;
+        node.node_path = path;
         node
     }
 
     #[inline]
     fn value(&mut self, node: u32, value: FieldValue<'_>, unit_ns: u64) {
         let node_of = &self.nodes[node as usize];
-        if node_of.wants.is_empty() && !node_of.is_kept {
+        if node_of.value_targets.is_empty() && !node_of.is_kept {
             return;
         }
         let mut hold = |bytes: &[u8]| {
-            let from = self.arena.len() as u32;
+            let text_start = self.arena.len() as u32;
             self.arena.extend_from_slice(bytes);
-            (from, self.arena.len() as u32)
+            (text_start, self.arena.len() as u32)
         };
         let value = match value {
             FieldValue::Int(n) => FastStoredValue::Int(n),
@@ -351,20 +368,20 @@ impl FastFieldTable {
             }
         };
         let value_with = |reading| FastFieldValue { value, reading, unit_ns };
-        for want in &node_of.wants {
+        for want in &node_of.value_targets {
             match *want {
                 FastValueTarget::Message(slot, reading) => {
-                    let slot_value = &mut self.slots[usize::from(slot)];
+                    let slot_value = &mut self.message_slots[usize::from(slot)];
                     if slot_value.is_none() {
                         *slot_value = Some(value_with(reading));
                     }
                 }
                 FastValueTarget::Entry(group, slot, reading) => {
-                    self.groups[group].values.push((slot, value_with(reading)));
+                    self.group_entries[group].values.push((slot, value_with(reading)));
                 }
                 FastValueTarget::Around(group, slot, reading) => {
                     let (outer_values, level) =
-                        (&mut self.groups[group].outer_values, node_of.level & !SEQUENCE);
+                        (&mut self.group_entries[group].outer_values, node_of.level & !SEQUENCE);
                     if !outer_values.iter().any(|(l, s, _)| (*l, *s) == (level, slot)) {
                         let index = outer_values.partition_point(|(l, ..)| *l >= level);
                         outer_values.insert(index, (level, slot, value_with(reading)));
@@ -373,22 +390,22 @@ impl FastFieldTable {
             }
         }
         if node_of.is_kept {
-            self.unlisted.push((node, value_with(FastValueConversion::AsItIs)));
+            self.unlisted_values.push((node, value_with(FastValueConversion::AsItIs)));
         }
     }
 
     /// Begins an element of this sequence.
-    fn element(&mut self, node: u32) {
-        let (node, unlisted_count) = (&self.nodes[node as usize], self.unlisted.len());
+    fn begin_element(&mut self, node: u32) {
+        let (node, unlisted_count) = (&self.nodes[node as usize], self.unlisted_values.len());
         for group in &node.entries_of {
-            let group = &mut self.groups[*group];
+            let group = &mut self.group_entries[*group];
             group.open_start = group.values.len();
             group.open_unlisted_start = unlisted_count;
         }
         let level = (node.level & !SEQUENCE) + 1;
         for group in &node.nested_groups {
             // Values of the element before it do not belong to this one.
-            self.groups[*group].outer_values.retain(|(l, ..)| *l < level);
+            self.group_entries[*group].outer_values.retain(|(l, ..)| *l < level);
         }
     }
 
@@ -401,18 +418,18 @@ impl FastFieldTable {
                 outer_values,
                 unlisted_ranges,
                 open_unlisted_start,
-            } = &mut self.groups[*group];
+            } = &mut self.group_entries[*group];
             // Behind its own, the innermost first: of equal slots the first stays.
             values.extend(outer_values.iter().map(|(_, slot, field_value)| (*slot, *field_value)));
             entries.push(*open_start as u32..values.len() as u32);
-            unlisted_ranges.push(*open_unlisted_start as u32..self.unlisted.len() as u32);
+            unlisted_ranges.push(*open_unlisted_start as u32..self.unlisted_values.len() as u32);
         }
     }
 
     /// Returns the value in a slot of the message.
     #[inline]
-    pub fn slot(&self, slot: u8) -> Option<FastFieldValue> {
-        self.slots[usize::from(slot)]
+    pub fn slot_value(&self, slot: u8) -> Option<FastFieldValue> {
+        self.message_slots[usize::from(slot)]
     }
 
     /// Returns the bytes of a text.
@@ -424,7 +441,7 @@ impl FastFieldTable {
     /// Fills `entry` with the values of the group's `n`th entry, if it has one.
     #[inline]
     pub fn entry(&self, group: usize, n: usize, entry: &mut [Option<FastFieldValue>]) -> bool {
-        let group_of = &self.groups[group];
+        let group_of = &self.group_entries[group];
         let Some(values) = group_of.entries.get(n) else { return false };
         for (slot, field_value) in &group_of.values[values.start as usize..values.end as usize] {
             if let Some(target) = entry.get_mut(usize::from(*slot))
@@ -438,22 +455,24 @@ impl FastFieldTable {
 
     /// Returns the numbers of the unlisted values in the group's `n`th entry.
     pub fn entry_span(&self, group: usize, n: usize) -> Range<u32> {
-        self.groups[group].unlisted_ranges.get(n).cloned().unwrap_or_default()
+        self.group_entries[group].unlisted_ranges.get(n).cloned().unwrap_or_default()
     }
 
     /// Returns the numbers of the unlisted values in entries of these groups, in order.
     pub fn entry_spans(&self, groups: &[usize]) -> Vec<Range<u32>> {
         let mut spans: Vec<_> =
-            groups.iter().flat_map(|group| self.groups[*group].unlisted_ranges.clone()).collect();
+            groups.iter().flat_map(|group| self.group_entries[*group].unlisted_ranges.clone()).collect();
         spans.sort_unstable_by_key(|span| span.start);
         spans
     }
 
     /// Iterates over path and value of the unlisted values with these numbers.
     pub fn unlisted_values(&self, numbers: Range<u32>) -> impl Iterator<Item = (&str, FastFieldValue)> {
-        let end = self.unlisted.len().min(numbers.end as usize);
-        let unlisted = self.unlisted.get(numbers.start as usize..end).unwrap_or_default();
-        unlisted.iter().map(|(node, field_value)| (self.nodes[*node as usize].path.as_str(), *field_value))
+        let end = self.unlisted_values.len().min(numbers.end as usize);
+        let unlisted = self.unlisted_values.get(numbers.start as usize..end).unwrap_or_default();
+        unlisted
+            .iter()
+            .map(|(node, field_value)| (self.nodes[*node as usize].node_path.as_str(), *field_value))
     }
 }
 
@@ -463,10 +482,10 @@ const SEQUENCE: u32 = 1 << 31;
 impl TemplatePathNode {
     fn root() -> Self {
         Self {
-            path: String::new(),
+            node_path: String::new(),
             children: Vec::new(),
-            last: 0,
-            wants: Vec::new(),
+            last_child: 0,
+            value_targets: Vec::new(),
             is_kept: false,
             sequence: None,
             level: 0,

@@ -31,17 +31,17 @@ const PIECE_BYTES: u64 = 64 << 10;
 
 /// Reads the frame at `start`; `base` is the source offset of the first of `bytes`.
 pub fn next(framing: FastMessageFraming, bytes: &[u8], start: usize, base: u64, eof: bool) -> NextFastPacket {
-    let left = &bytes[start..];
-    if left.is_empty() {
+    let unread_bytes = &bytes[start..];
+    if unread_bytes.is_empty() {
         return if eof { NextFastPacket::End } else { NextFastPacket::Incomplete };
     }
     if framing.is_open_ended() {
         return NextFastPacket::Open;
     }
-    let (head, length) = match length(framing, left) {
+    let (head, length) = match length(framing, unread_bytes) {
         Some(Ok(head_and_length)) => head_and_length,
-        Some(Err(fault)) => return piece(bytes, start, base, eof, fault),
-        None if eof => return piece(bytes, start, base, eof, TRUNCATED_LENGTH),
+        Some(Err(fault)) => return refuse_piece(bytes, start, base, eof, fault),
+        None if eof => return refuse_piece(bytes, start, base, eof, TRUNCATED_LENGTH),
         None => return NextFastPacket::Incomplete,
     };
     if length == 0 {
@@ -49,27 +49,27 @@ pub fn next(framing: FastMessageFraming, bytes: &[u8], start: usize, base: u64, 
         return NextFastPacket::Bad { end: start + head, code, detail };
     }
     if length > PACKET_BYTES_MAX {
-        return piece(bytes, start, base, eof, TOO_LARGE);
+        return refuse_piece(bytes, start, base, eof, TOO_LARGE);
     }
     let (from, to) = (start + head, start + head + length);
     match (to <= bytes.len(), eof) {
         (true, _) => NextFastPacket::Packet(from..to, to),
-        (false, true) => piece(bytes, start, base, eof, TRUNCATED_PACKET),
+        (false, true) => refuse_piece(bytes, start, base, eof, TRUNCATED_PACKET),
         (false, false) => NextFastPacket::Incomplete,
     }
 }
 
 /// Finds the end of the last whole packet of `bytes`, as far as the framing shows it.
-pub fn cut(framing: FastMessageFraming, bytes: &[u8]) -> usize {
+pub fn cut_packets(framing: FastMessageFraming, bytes: &[u8]) -> usize {
     if framing.is_open_ended() {
         // Decoded in their turn: what is left over goes to the next block.
         return bytes.len();
     }
-    let mut start = 0;
+    let mut message_start = 0;
     loop {
-        match next(framing, bytes, start, 0, false) {
-            NextFastPacket::Packet(_, end) | NextFastPacket::Bad { end, .. } => start = end,
-            NextFastPacket::Incomplete | NextFastPacket::End | NextFastPacket::Open => return start,
+        match next(framing, bytes, message_start, 0, false) {
+            NextFastPacket::Packet(_, end) | NextFastPacket::Bad { end, .. } => message_start = end,
+            NextFastPacket::Incomplete | NextFastPacket::End | NextFastPacket::Open => return message_start,
         }
     }
 }
@@ -110,11 +110,11 @@ fn length(framing: FastMessageFraming, left: &[u8]) -> Option<Result<(usize, usi
 const LENGTH_BYTES_MAX: usize = 5;
 
 /// Refuses the bytes up to the next multiple of [`PIECE_BYTES`] in the source, with `fault`.
-pub fn piece(bytes: &[u8], start: usize, base: u64, eof: bool, fault: FramingFault) -> NextFastPacket {
+pub fn refuse_piece(bytes: &[u8], start: usize, base: u64, eof: bool, fault: FramingFault) -> NextFastPacket {
     let FramingFault { code, detail } = fault;
     let source_offset = base + start as u64;
-    let end = start as u64 + (PIECE_BYTES - source_offset % PIECE_BYTES);
-    match usize::try_from(end) {
+    let piece_end = start as u64 + (PIECE_BYTES - source_offset % PIECE_BYTES);
+    match usize::try_from(piece_end) {
         Ok(end) if end <= bytes.len() => NextFastPacket::Bad { end, code, detail },
         _ if eof => NextFastPacket::Bad { end: bytes.len(), code, detail },
         _ => NextFastPacket::Incomplete,
@@ -156,13 +156,13 @@ mod tests {
             all(FastMessageFraming::Frames, &bytes),
             [(4, 6, ""), (6, end, "too_large"), (end + 4, end + 5, "")]
         );
-        assert_eq!(cut(FastMessageFraming::Frames, &bytes), bytes.len());
+        assert_eq!(cut_packets(FastMessageFraming::Frames, &bytes), bytes.len());
         assert_eq!(all(FastMessageFraming::Frames, &[0, 0, 0, 0, 5]), [(0, 4, "D12"), (4, 5, "truncated")]);
         assert_eq!(
             all(FastMessageFraming::LengthPrefix, &[0x82, 1, 2, 1, 2, 3, 4, 5]),
             [(1, 3, ""), (3, 8, "D2")]
         );
         assert_eq!(next(FastMessageFraming::LengthPrefix, &[1, 2], 0, 0, false), NextFastPacket::Incomplete);
-        assert_eq!(cut(FastMessageFraming::Frames, &[1, 0, 0, 0, 9, 3, 0, 0, 0, 1]), 5);
+        assert_eq!(cut_packets(FastMessageFraming::Frames, &[1, 0, 0, 0, 9, 3, 0, 0, 0, 1]), 5);
     }
 }

@@ -70,7 +70,7 @@ pub struct FastMappingDecoder {
 /// Messages of FAST by the rules of a mapping.
 #[derive(Debug)]
 pub struct FastMappingFormat {
-    text: FastMessagesConfig,
+    mapping_text: FastMessagesConfig,
 }
 
 /// Reads the templates of a mapping.
@@ -89,21 +89,21 @@ impl FastMappingFormat {
     /// # Errors
     /// Fails if the table is wrong.
     pub fn new(mapping: &Mapping) -> Result<Self, Error> {
-        Ok(Self { text: FastMessagesConfig::from_mapping(mapping)? })
+        Ok(Self { mapping_text: FastMessagesConfig::from_mapping(mapping)? })
     }
 }
 
 impl ByteFormat for FastMappingFormat {
     fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
-        Ok(Box::new(FastMappingDecoder::new(mapping, &self.text)?))
+        Ok(Box::new(FastMappingDecoder::new(mapping, &self.mapping_text)?))
     }
 
-    fn cut(&self, buf: &[u8]) -> usize {
-        frames::cut(self.text.framing, buf)
+    fn cut_offset(&self, buf: &[u8]) -> usize {
+        frames::cut_packets(self.mapping_text.framing, buf)
     }
 
     fn statefulness(&self) -> Statefulness {
-        match self.text.is_stream() {
+        match self.mapping_text.is_stream() {
             true => Statefulness::Stream,
             false => Statefulness::Stateless,
         }
@@ -133,7 +133,7 @@ impl FastMappingDecoder {
 
     /// Decodes a message of the quarantine again.
     #[cold]
-    fn retry(&mut self, block: &mut Block, bytes: &[u8], context: SourceContext<'_>) {
+    fn retry_message(&mut self, block: &mut Block, bytes: &[u8], context: SourceContext<'_>) {
         block.decoded = bytes.len();
         if block.head != self.independent_head {
             let detail = "what it means depends on what came before it";
@@ -144,7 +144,7 @@ impl FastMappingDecoder {
     }
 
     /// Decodes the payload of a datagram.
-    fn datagram(&mut self, block: &mut Block, bytes: &[u8], context: SourceContext<'_>) {
+    fn decode_datagram(&mut self, block: &mut Block, bytes: &[u8], context: SourceContext<'_>) {
         block.decoded = bytes.len();
         if self.config.framing != FastMessageFraming::LengthPrefix {
             return self.packet(
@@ -155,16 +155,22 @@ impl FastMappingDecoder {
                 self.config.framing.has_many_messages(),
             );
         }
-        let mut start = 0;
+        let mut packet_start = 0;
         loop {
-            match frames::next(self.config.framing, bytes, start, 0, true) {
+            match frames::next(self.config.framing, bytes, packet_start, 0, true) {
                 NextFastPacket::Packet(range, end) => {
                     self.packet(block, bytes, range, context, true);
-                    start = end;
+                    packet_start = end;
                 }
                 NextFastPacket::Bad { end, code, detail } => {
-                    self.bad(block, context.source, &bytes[start..end], start, FramingFault { code, detail });
-                    start = end;
+                    self.quarantine_bytes(
+                        block,
+                        context.source,
+                        &bytes[packet_start..end],
+                        packet_start,
+                        FramingFault { code, detail },
+                    );
+                    packet_start = end;
                 }
                 NextFastPacket::Open | NextFastPacket::Incomplete | NextFastPacket::End => return,
             }
@@ -173,13 +179,14 @@ impl FastMappingDecoder {
 
     /// Decodes a block of a file or a stream.
     fn decode_block(&mut self, block: &mut Block, bytes: &[u8], context: SourceContext<'_>) {
-        let mut start = 0;
+        let mut packet_start = 0;
         loop {
-            let next = match frames::next(self.config.framing, bytes, start, block.base, block.eof) {
-                NextFastPacket::Open => self.open(block, bytes, start, context),
-                next => next,
-            };
-            let end = match next {
+            let next_packet =
+                match frames::next(self.config.framing, bytes, packet_start, block.base, block.eof) {
+                    NextFastPacket::Open => self.open(block, bytes, packet_start, context),
+                    next => next,
+                };
+            let packet_end = match next_packet {
                 NextFastPacket::Packet(range, end) => {
                     if !self.config.framing.is_open_ended() {
                         self.packet(block, bytes, range, context, self.config.framing.has_many_messages());
@@ -187,16 +194,22 @@ impl FastMappingDecoder {
                     end
                 }
                 NextFastPacket::Bad { end, code, detail } => {
-                    self.bad(block, context.source, &bytes[start..end], start, FramingFault { code, detail });
+                    self.quarantine_bytes(
+                        block,
+                        context.source,
+                        &bytes[packet_start..end],
+                        packet_start,
+                        FramingFault { code, detail },
+                    );
                     end
                 }
                 NextFastPacket::Open | NextFastPacket::Incomplete | NextFastPacket::End => {
-                    block.decoded = start;
+                    block.decoded = packet_start;
                     return;
                 }
             };
-            block.progress(block.base + start as u64, block.base + end as u64);
-            start = end;
+            block.mark_crossed_progress(block.base + packet_start as u64, block.base + packet_end as u64);
+            packet_start = packet_end;
         }
     }
 
@@ -209,22 +222,29 @@ impl FastMappingDecoder {
         context: SourceContext<'_>,
     ) -> NextFastPacket {
         if self.is_lost {
-            return frames::piece(bytes, start, block.base, block.eof, LOST);
+            return frames::refuse_piece(bytes, start, block.base, block.eof, LOST);
         }
         if self.config.reset != DictionaryResetRule::Never {
             self.decoder.reset();
         }
         // No more is looked at, so that it comes to the same however much is there.
-        let end = bytes.len().min(start + PACKET_BYTES_MAX);
-        let more = !block.eof && end == bytes.len() && end < start + PACKET_BYTES_MAX;
-        match self.message(block, bytes, start..end, context, self.config.reset == DictionaryResetRule::Never)
-        {
+        let packet_end = bytes.len().min(start + PACKET_BYTES_MAX);
+        let may_be_longer = !block.eof && packet_end == bytes.len() && packet_end < start + PACKET_BYTES_MAX;
+        match self.message(
+            block,
+            bytes,
+            start..packet_end,
+            context,
+            self.config.reset == DictionaryResetRule::Never,
+        ) {
             Ok(used) => NextFastPacket::Packet(start..start + used, start + used),
-            Err(fault) if fault.code == MessageFaultCode::Truncated && more => NextFastPacket::Incomplete,
-            Err(fault) => match frames::piece(bytes, start, block.base, block.eof, LOST) {
+            Err(fault) if fault.code == MessageFaultCode::Truncated && may_be_longer => {
+                NextFastPacket::Incomplete
+            }
+            Err(fault) => match frames::refuse_piece(bytes, start, block.base, block.eof, LOST) {
                 NextFastPacket::Bad { end, .. } => {
                     self.is_lost = true;
-                    self.refuse(block, context.source, start, &bytes[start..end], &fault);
+                    self.quarantine_message(block, context.source, start, &bytes[start..end], &fault);
                     NextFastPacket::Packet(start..end, end)
                 }
                 next => next,
@@ -246,20 +266,26 @@ impl FastMappingDecoder {
             self.decoder.reset();
         }
         loop {
-            let first = start == range.start;
-            if !first && self.config.reset == DictionaryResetRule::Message {
+            let is_first_packet = start == range.start;
+            if !is_first_packet && self.config.reset == DictionaryResetRule::Message {
                 self.decoder.reset();
             }
             let depends = match self.config.reset {
                 DictionaryResetRule::Message => false,
-                DictionaryResetRule::Packet => !first,
+                DictionaryResetRule::Packet => !is_first_packet,
                 DictionaryResetRule::Never => true,
             };
             match self.message(block, bytes, start..range.end, context, depends) {
                 Ok(used) => start += used,
                 // After a bad message the rest of its packet cannot be decoded; it goes into quarantine with it.
                 Err(fault) => {
-                    return self.refuse(block, context.source, start, &bytes[start..range.end], &fault);
+                    return self.quarantine_message(
+                        block,
+                        context.source,
+                        start,
+                        &bytes[start..range.end],
+                        &fault,
+                    );
                 }
             }
             if start == range.end {
@@ -268,7 +294,7 @@ impl FastMappingDecoder {
             if !many {
                 let fault =
                     FramingFault { code: "rest_bytes", detail: "bytes of a frame behind its message" };
-                return self.bad(block, context.source, &bytes[start..range.end], start, fault);
+                return self.quarantine_bytes(block, context.source, &bytes[start..range.end], start, fault);
             }
         }
     }
@@ -299,13 +325,13 @@ impl FastMappingDecoder {
             });
         };
         let message = self.decoder.decode(body)?;
-        let used = head + message.bytes;
-        let raw = &raw[..used];
+        let bytes_used = head + message.bytes;
+        let raw = &raw[..bytes_used];
         let (number, channel) = config::number_and_channel(self.config.framing, before);
-        if self.fields.read(&message, number, channel).is_err() {
+        if self.fields.read_fields(&message, number, channel).is_err() {
             let detail = "more groups and sequences in each other than are taken";
             block.quarantine(context.source, offset, raw, MessageFaultCode::TooLarge.as_str(), detail);
-            return Ok(used);
+            return Ok(bytes_used);
         }
         let template = message.template;
         let templates = self.decoder.templates();
@@ -317,11 +343,18 @@ impl FastMappingDecoder {
             MessageOrigin { source: context.source, offset },
             context.dictionary,
         );
-        Ok(used)
+        Ok(bytes_used)
     }
 
     #[cold]
-    fn refuse(&mut self, block: &mut Block, source: u32, start: usize, raw: &[u8], fault: &MessageFault) {
+    fn quarantine_message(
+        &mut self,
+        block: &mut Block,
+        source: u32,
+        start: usize,
+        raw: &[u8],
+        fault: &MessageFault,
+    ) {
         self.detail.clear();
         // Writing to a String cannot fail.
         _ = write!(self.detail, "{fault}");
@@ -330,7 +363,14 @@ impl FastMappingDecoder {
 
     /// Puts bytes that are no message into quarantine.
     #[cold]
-    fn bad(&mut self, block: &mut Block, source: u32, raw: &[u8], start: usize, fault: FramingFault) {
+    fn quarantine_bytes(
+        &mut self,
+        block: &mut Block,
+        source: u32,
+        raw: &[u8],
+        start: usize,
+        fault: FramingFault,
+    ) {
         block.head = self.dependent_head.clone();
         block.quarantine(source, block.base + start as u64, raw, fault.code, fault.detail);
     }
@@ -341,9 +381,9 @@ impl FormatDecoder for FastMappingDecoder {
         let bytes = std::mem::take(&mut block.bytes);
         let context = SourceContext { source, dictionary };
         if !block.head.is_empty() {
-            self.retry(block, &bytes, context);
+            self.retry_message(block, &bytes, context);
         } else if block.in_packet {
-            self.datagram(block, &bytes, context);
+            self.decode_datagram(block, &bytes, context);
         } else {
             self.decode_block(block, &bytes, context);
         }
@@ -361,15 +401,15 @@ impl FormatDecoder for FastMappingDecoder {
     }
 
     fn resume_from(&mut self, before: &mut dyn FormatDecoder) {
-        let Some(before) = (before as &mut dyn Any).downcast_mut::<Self>() else { return };
-        if self.config.framing == before.config.framing {
-            self.is_lost = before.is_lost;
+        let Some(other_decoder) = (before as &mut dyn Any).downcast_mut::<Self>() else { return };
+        if self.config.framing == other_decoder.config.framing {
+            self.is_lost = other_decoder.is_lost;
         }
         let has_same_templates = |a: &Decoder, b: &Decoder| {
             format!("{:?}", a.templates().list()) == format!("{:?}", b.templates().list())
         };
-        if has_same_templates(&self.decoder, &before.decoder) {
-            std::mem::swap(&mut self.decoder, &mut before.decoder);
+        if has_same_templates(&self.decoder, &other_decoder.decoder) {
+            std::mem::swap(&mut self.decoder, &mut other_decoder.decoder);
         }
     }
 }
@@ -399,7 +439,7 @@ impl<'m> ParsedMessage for FastMessageView<'m> {
 
     #[inline]
     fn slot(&self, slot: u8) -> Option<FastFieldValue> {
-        self.fields.slot(slot)
+        self.fields.slot_value(slot)
     }
 
     #[inline]
@@ -451,13 +491,13 @@ impl<'m> ParsedMessage for FastMessageView<'m> {
             FastValueConversion::AsItIs if field.unit_ns == 0 => None,
             FastValueConversion::AsItIs => count.checked_mul(i64::try_from(field.unit_ns).ok()?),
             FastValueConversion::Count(nanos) => count.checked_mul(nanos),
-            FastValueConversion::Digits(picture) => picture.nanos(u64::try_from(count).ok()?),
+            FastValueConversion::Digits(picture) => picture.to_unix_nanos(u64::try_from(count).ok()?),
         };
         nanos.map(UnixNanos)
     }
 
     #[inline]
-    fn set(
+    fn set_field(
         &self,
         field: FastFieldValue,
         event: &mut EventBuilder<'_>,
@@ -500,7 +540,7 @@ impl<'m> ParsedMessage for FastMessageView<'m> {
         Ok(has_entry)
     }
 
-    fn unlisted(
+    fn visit_unlisted(
         &self,
         groups: &[usize],
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,

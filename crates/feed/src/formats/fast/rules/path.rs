@@ -24,7 +24,7 @@ use unitape_fast::{Templates, template};
 /// Fields are named by templates.
 #[derive(Debug)]
 pub struct FastDialect {
-    names: BTreeSet<String>,
+    name_paths: BTreeSet<String>,
 }
 
 /// A path, and how its value is read.
@@ -67,15 +67,15 @@ const NAMES_MAX: usize = 1 << 16;
 impl FastDialect {
     /// Collects the names in these templates.
     pub fn new(templates: &Templates) -> Self {
-        let mut names = BTreeSet::new();
+        let mut used_names = BTreeSet::new();
         for template in templates.list() {
-            gather(&template.body, &mut names);
+            gather_names(&template.body, &mut used_names);
         }
-        Self { names }
+        Self { name_paths: used_names }
     }
 }
 
-fn gather(body: &[Instruction], names: &mut BTreeSet<String>) {
+fn gather_names(body: &[Instruction], names: &mut BTreeSet<String>) {
     for part in body {
         let name: &template::QualifiedName = match part {
             Instruction::Field(field) => &field.name,
@@ -87,8 +87,8 @@ fn gather(body: &[Instruction], names: &mut BTreeSet<String>) {
             names.insert(name.local.clone());
         }
         match part {
-            Instruction::Group(group) => gather(&group.body, names),
-            Instruction::Sequence(sequence) => gather(&sequence.body, names),
+            Instruction::Group(group) => gather_names(&group.body, names),
+            Instruction::Sequence(sequence) => gather_names(&sequence.body, names),
             _ => {}
         }
     }
@@ -109,12 +109,12 @@ impl Dialect for FastDialect {
             _ => {}
         }
         let (path, reading) = match text.split_once('@') {
-            Some((path, form)) => (path, reading(form)?),
+            Some((path, form)) => (path, parse_conversion(form)?),
             None => (text, FastValueConversion::AsItIs),
         };
-        let unknown = path.split('.').find(|name| !self.names.contains(*name));
+        let unknown = path.split('.').find(|name| !self.name_paths.contains(*name));
         match unknown {
-            Some(name) if self.names.len() <= NAMES_MAX => {
+            Some(name) if self.name_paths.len() <= NAMES_MAX => {
                 Err(format!("`{name}` is no field, group or sequence of the templates"))
             }
             _ => Ok(FastFieldPath::Value { path: path.to_owned(), reading }),
@@ -135,14 +135,14 @@ impl Dialect for FastDialect {
     }
 }
 
-fn reading(form: &str) -> Result<FastValueConversion, String> {
+fn parse_conversion(form: &str) -> Result<FastValueConversion, String> {
     if let Some((_, nanos)) = UNITS.iter().find(|(unit, _)| *unit == form) {
         return Ok(FastValueConversion::Count(*nanos));
     }
-    let mut rest = form;
+    let mut form_left = form;
     let mut count_letter = |letter: char, wanted: &[usize]| {
-        let n = rest.len() - rest.trim_start_matches(letter).len();
-        rest = &rest[n..];
+        let n = form_left.len() - form_left.trim_start_matches(letter).len();
+        form_left = &form_left[n..];
         wanted.contains(&n).then_some(n as u8)
     };
     let picture = (|| {
@@ -164,7 +164,7 @@ fn reading(form: &str) -> Result<FastValueConversion, String> {
             fraction,
         })
     })();
-    match (picture, rest) {
+    match (picture, form_left) {
         (Some(picture), "") => Ok(FastValueConversion::Digits(picture)),
         _ => Err(format!(
             "`@{form}` is neither a unit (@s, @ms, @us, @ns) nor the digits of a time, as @YYYYMMDDhhmmssfff"
@@ -174,7 +174,7 @@ fn reading(form: &str) -> Result<FastValueConversion, String> {
 
 impl DateDigitLayout {
     /// Converts the digits of `number` to a time in nanoseconds since 1970.
-    pub fn nanos(self, mut number: u64) -> Option<i64> {
+    pub fn to_unix_nanos(self, mut number: u64) -> Option<i64> {
         let mut take_digits = |digits: u8| {
             let power = 10u64.pow(digits.into());
             let part = number % power;
@@ -222,16 +222,16 @@ mod tests {
             ("YYYYMMDD", 120_190_404, None),
             ("YYYYMMDDhhmm", 201_904_040_860, None),
         ] {
-            match reading(form) {
+            match parse_conversion(form) {
                 Ok(FastValueConversion::Digits(picture)) => {
-                    assert_eq!(picture.nanos(number), nanos, "{form} {number}")
+                    assert_eq!(picture.to_unix_nanos(number), nanos, "{form} {number}")
                 }
                 other => panic!("{form}: {other:?}"),
             }
         }
-        assert_eq!(reading("us"), Ok(FastValueConversion::Count(1000)));
+        assert_eq!(parse_conversion("us"), Ok(FastValueConversion::Count(1000)));
         for wrong in ["", "m", "YYYY", "YYYYMM", "hhmmss", "YYYYMMDDmm", "YYYYMMDDhhfff", "YYYYMMDDhhmmssx"] {
-            assert!(reading(wrong).is_err(), "{wrong}");
+            assert!(parse_conversion(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Fields that are stored as number, word or identity: prepared by column, stored by column.
 
 use super::frames::{BatchFrames, write_bytes};
-use super::program::optional;
+use super::program::may_be_absent;
 use crate::formats::zeros::canonical;
 use crate::mapping::{FieldPlan, MappingPlan, translate_const};
 use unitape_codec::fixed::{
@@ -15,12 +15,12 @@ use unitape_model::{Decimal, Dictionary, EventBuilder, EventKind, InlineId, Pric
 #[derive(Debug)]
 pub(super) struct BatchField {
     kind: BatchFieldKind,
-    optional: bool,
+    is_optional: bool,
     /// Ready to be stored, by lane.
-    ready: Box<Lanes>,
+    lane_values: Box<Lanes>,
     exponents: Box<[i8; LANES]>,
     /// The function that stores the values of a whole batch, if it is faster than preparing them first.
-    straight: BulkStoreMode,
+    bulk_mode: BulkStoreMode,
 }
 
 /// A property of all numbers of a column in a batch.
@@ -59,15 +59,15 @@ impl BatchField {
     fn new(kind: BatchFieldKind, field: &FieldPlan) -> Option<Self> {
         Some(Self {
             kind,
-            optional: optional(field),
-            ready: Box::new([0; LANES]),
+            is_optional: may_be_absent(field),
+            lane_values: Box::new([0; LANES]),
             exponents: Box::new([0; LANES]),
-            straight: BulkStoreMode::No,
+            bulk_mode: BulkStoreMode::No,
         })
     }
 
     /// Makes the field of a column of numbers.
-    pub(super) fn number(
+    pub(super) fn number_field(
         field: &FieldPlan,
         slot: FieldLayout,
         column_index: usize,
@@ -111,7 +111,7 @@ impl BatchField {
     }
 
     /// Makes the field of a column of text.
-    pub(super) fn text(
+    pub(super) fn text_field(
         plan: &MappingPlan,
         field: &FieldPlan,
         slot: FieldLayout,
@@ -125,15 +125,15 @@ impl BatchField {
                 let bits = |byte: usize| {
                     let text = [byte as u8];
                     if text[0] == layout.pad() {
-                        return if optional(field) { 0 } else { NO_CODE };
+                        return if may_be_absent(field) { 0 } else { NO_CODE };
                     }
                     // As the general path would set it, once for each byte.
                     let Some(value) = translate_const(plan, field, &text) else { return NO_CODE };
                     let mut frame = Vec::new();
                     let mut event = EventBuilder::begin(&mut frame, kind, UnixNanos(0));
-                    let before = event_byte(kind, offset.into());
+                    let byte_before = event_byte(kind, offset.into());
                     match event.set_text(field.spec, value, &mut Dictionary::default()) {
-                        Ok(()) => u16::from(frame[usize::from(offset)] & !before),
+                        Ok(()) => u16::from(frame[usize::from(offset)] & !byte_before),
                         Err(_) => NO_CODE,
                     }
                 };
@@ -161,8 +161,8 @@ impl BatchField {
     #[inline]
     pub(super) fn prepare_all(&mut self, columns: &BatchReader, rows: StridedRecords<'_>) -> bool {
         let count = rows.count().min(LANES);
-        let all = |index: usize| columns.values(index)[..count].iter().fold(0, |all, n| all | *n as u64);
-        self.straight = match &self.kind {
+        let all = |index: usize| columns.lane_values(index)[..count].iter().fold(0, |all, n| all | *n as u64);
+        self.bulk_mode = match &self.kind {
             BatchFieldKind::Price { column_index, scale, .. }
                 if all(*column_index) <= ((i64::MAX - 1) / scale) as u64 =>
             {
@@ -178,41 +178,41 @@ impl BatchField {
         };
         match &self.kind {
             BatchFieldKind::Price { column_index, .. } | BatchFieldKind::Decimal { column_index, .. }
-                if self.straight != BulkStoreMode::No =>
+                if self.bulk_mode != BulkStoreMode::No =>
             {
-                self.optional || columns.empty_lanes(*column_index) == 0
+                self.is_optional || columns.empty_lanes(*column_index) == 0
             }
-            _ => self.prepare(columns, rows) == 0,
+            _ => self.prepare_values(columns, rows) == 0,
         }
     }
 
     /// Prepares the values of a batch; returns the lanes whose value cannot be stored.
     #[inline]
-    pub(super) fn prepare<'b>(&mut self, columns: &BatchReader, rows: impl RecordBatch<'b>) -> u64 {
+    pub(super) fn prepare_values<'b>(&mut self, columns: &BatchReader, rows: impl RecordBatch<'b>) -> u64 {
         let count = rows.count().min(LANES);
-        let mut bad = 0;
-        let ready = &mut *self.ready;
+        let mut bad_lanes = 0;
+        let ready = &mut *self.lane_values;
         let mut missing = 0;
         match &self.kind {
             BatchFieldKind::Price { column_index, scale, .. } => {
-                let values = &columns.values(*column_index)[..count];
+                let values = &columns.lane_values(*column_index)[..count];
                 missing = columns.empty_lanes(*column_index);
-                let most = (i64::MAX - 1) / scale;
+                let number_max = (i64::MAX - 1) / scale;
                 // Nearly always all fit, which is quicker to see for all at once.
-                if values.iter().fold(0, |all, n| all | *n as u64) > most as u64 {
+                if values.iter().fold(0, |all, n| all | *n as u64) > number_max as u64 {
                     for (lane, n) in values.iter().enumerate() {
-                        let fits = (-most..=most).contains(n);
-                        bad |= u64::from(!fits) << lane;
+                        let fits_scale = (-number_max..=number_max).contains(n);
+                        bad_lanes |= u64::from(!fits_scale) << lane;
                     }
                 }
                 for (ready, n) in ready.iter_mut().zip(values) {
                     *ready = n.wrapping_mul(*scale);
                 }
-                each(missing, |lane| ready[lane] = i64::MAX);
-                bad &= !missing;
+                for_each_lane(missing, |lane| ready[lane] = i64::MAX);
+                bad_lanes &= !missing;
             }
             BatchFieldKind::Decimal { column_index, exponent, narrow, .. } => {
-                let values = columns.values(*column_index);
+                let values = columns.lane_values(*column_index);
                 missing = columns.empty_lanes(*column_index);
                 let all = values[..count].iter().fold(0, |all, n| all | *n as u64);
                 if *exponent == 0 && all < SMALL.len() as u64 {
@@ -229,49 +229,51 @@ impl BatchField {
                         };
                         let exceeds_slot =
                             *narrow && u32::try_from(mantissa).is_err() || mantissa == i64::MAX;
-                        bad |= u64::from(exceeds_slot) << lane;
+                        bad_lanes |= u64::from(exceeds_slot) << lane;
                         (ready[lane], self.exponents[lane]) = (mantissa, places);
                     }
                 }
-                each(missing, |lane| (ready[lane], self.exponents[lane]) = (0, EXP_NONE));
-                bad &= !missing;
+                for_each_lane(missing, |lane| (ready[lane], self.exponents[lane]) = (0, EXP_NONE));
+                bad_lanes &= !missing;
             }
             BatchFieldKind::UInt { column_index, width, .. } => {
-                let values = columns.values(*column_index);
+                let values = columns.lane_values(*column_index);
                 missing = columns.empty_lanes(*column_index);
-                let most = u64::MAX >> (64 - 8 * width);
+                let number_max = u64::MAX >> (64 - 8 * width);
                 for lane in 0..count {
-                    bad |= u64::from(values[lane] < 0 || values[lane] as u64 >= most - 1) << lane;
+                    bad_lanes |= u64::from(values[lane] < 0 || values[lane] as u64 >= number_max - 1) << lane;
                     ready[lane] = values[lane];
                 }
-                each(missing, |lane| ready[lane] = -1);
-                bad &= !missing;
+                for_each_lane(missing, |lane| ready[lane] = -1);
+                bad_lanes &= !missing;
             }
             BatchFieldKind::Nothing { column_index } => return !columns.empty_lanes(*column_index),
             BatchFieldKind::Code { column, bits, .. } => {
                 for (lane, [byte]) in rows.column::<1>(*column).enumerate() {
                     let code = bits[usize::from(*byte)];
-                    bad |= u64::from(code == NO_CODE) << lane;
+                    bad_lanes |= u64::from(code == NO_CODE) << lane;
                     ready[lane] = i64::from(code);
                 }
             }
             BatchFieldKind::Text { column, length, pad, n, id, .. } => {
                 for (lane, text) in rows.texts(*column, *length).enumerate() {
-                    let end = text.iter().rposition(|b| b != pad).map_or(0, |last| last + 1);
-                    let is_ascii_text = text[..end].iter().fold(true, |all, b| all & (1..0x80).contains(b));
-                    let is_refused = !is_ascii_text || end > *n || *id && end > 0 && text[0] < b' ';
-                    bad |= u64::from(is_refused) << lane;
-                    missing |= u64::from(end == 0) << lane;
-                    ready[lane] = end as i64;
+                    let text_length = text.iter().rposition(|b| b != pad).map_or(0, |last| last + 1);
+                    let is_ascii_text =
+                        text[..text_length].iter().fold(true, |all, b| all & (1..0x80).contains(b));
+                    let is_refused =
+                        !is_ascii_text || text_length > *n || *id && text_length > 0 && text[0] < b' ';
+                    bad_lanes |= u64::from(is_refused) << lane;
+                    missing |= u64::from(text_length == 0) << lane;
+                    ready[lane] = text_length as i64;
                 }
             }
         }
-        if self.optional { bad } else { bad | missing }
+        if self.is_optional { bad_lanes } else { bad_lanes | missing }
     }
 
     /// Stores the prepared values into frames; each frame has its lane and its offset in the arena.
     #[inline]
-    pub(super) fn store(
+    pub(super) fn store_values(
         &self,
         arena: &mut [u8],
         frames: impl Iterator<Item = (usize, usize)>,
@@ -299,12 +301,12 @@ impl BatchField {
     ) {
         let small = |n: &i64| SMALL[*n as usize % SMALL.len()];
         let canonical_of = |n: &i64| canonical(*n as u32);
-        match (&self.kind, self.straight) {
+        match (&self.kind, self.bulk_mode) {
             (BatchFieldKind::Price { column_index, scale, frame_offset }, BulkStoreMode::Prices) => {
-                frames.each(columns.values(*column_index), |frame, n| {
+                frames.write_each(columns.lane_values(*column_index), |frame, n| {
                     write_bytes(frame, *frame_offset, n.wrapping_mul(*scale).to_le_bytes());
                 });
-                each(columns.empty_lanes(*column_index), |lane| {
+                for_each_lane(columns.empty_lanes(*column_index), |lane| {
                     write_bytes(frames.frame(lane), *frame_offset, i64::MAX.to_le_bytes())
                 });
             }
@@ -313,30 +315,30 @@ impl BatchField {
                 BulkStoreMode::Small | BulkStoreMode::Whole,
             ) => {
                 let (frame_offset, exp_offset) = (*frame_offset, *exp_offset);
-                let values = columns.values(*column_index);
-                match (self.straight, narrow) {
-                    (BulkStoreMode::Small, true) => frames.each(values, |frame, n| {
+                let values = columns.lane_values(*column_index);
+                match (self.bulk_mode, narrow) {
+                    (BulkStoreMode::Small, true) => frames.write_each(values, |frame, n| {
                         let (mantissa, places) = small(n);
                         write_bytes(frame, frame_offset, u32::from(mantissa).to_le_bytes());
                         write_bytes(frame, exp_offset, places.to_le_bytes());
                     }),
-                    (BulkStoreMode::Small, false) => frames.each(values, |frame, n| {
+                    (BulkStoreMode::Small, false) => frames.write_each(values, |frame, n| {
                         let (mantissa, places) = small(n);
                         write_bytes(frame, frame_offset, u64::from(mantissa).to_le_bytes());
                         write_bytes(frame, exp_offset, places.to_le_bytes());
                     }),
-                    (_, true) => frames.each(values, |frame, n| {
+                    (_, true) => frames.write_each(values, |frame, n| {
                         let (mantissa, places) = canonical_of(n);
                         write_bytes(frame, frame_offset, mantissa.to_le_bytes());
                         write_bytes(frame, exp_offset, [places]);
                     }),
-                    (_, false) => frames.each(values, |frame, n| {
+                    (_, false) => frames.write_each(values, |frame, n| {
                         let (mantissa, places) = canonical_of(n);
                         write_bytes(frame, frame_offset, u64::from(mantissa).to_le_bytes());
                         write_bytes(frame, exp_offset, [places]);
                     }),
                 }
-                each(columns.empty_lanes(*column_index), |lane| {
+                for_each_lane(columns.empty_lanes(*column_index), |lane| {
                     let frame = frames.frame(lane);
                     let mantissa = if *narrow { 4 } else { 8 };
                     frame[frame_offset..frame_offset + mantissa].fill(0);
@@ -350,7 +352,7 @@ impl BatchField {
                 }
             }
             (BatchFieldKind::Code { frame_offset, .. }, _) => {
-                frames.each(self.ready.iter(), |frame, code| frame[*frame_offset] |= *code as u8)
+                frames.write_each(self.lane_values.iter(), |frame, code| frame[*frame_offset] |= *code as u8)
             }
             _ => {
                 for lane in 0..rows.count().min(LANES) {
@@ -363,7 +365,7 @@ impl BatchField {
     /// Stores the prepared value into one frame; `text` is the text of its column.
     #[inline(always)]
     fn store_ready(&self, frame: &mut [u8], lane: usize, text: &[u8]) {
-        let ready = self.ready[lane];
+        let ready = self.lane_values[lane];
         match &self.kind {
             BatchFieldKind::Price { frame_offset, .. } => {
                 write_bytes(frame, *frame_offset, ready.to_le_bytes())
@@ -399,7 +401,7 @@ const TEXT_BYTES_MAX: usize = 64;
 
 /// Calls `field_table` with each lane of a mask.
 #[inline]
-fn each(mut lanes: u64, mut visit: impl FnMut(usize)) {
+fn for_each_lane(mut lanes: u64, mut visit: impl FnMut(usize)) {
     while lanes != 0 {
         visit(lanes.trailing_zeros() as usize);
         lanes &= lanes - 1;

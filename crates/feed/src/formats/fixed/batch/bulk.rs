@@ -26,7 +26,7 @@ pub(super) struct StridedBatch<'b> {
 impl StridedBatch<'_> {
     /// Iterates over the start of each record in its source.
     #[inline(always)]
-    fn offsets(&self) -> impl Iterator<Item = u64> {
+    fn record_offsets(&self) -> impl Iterator<Item = u64> {
         let (start, stride) = (self.start, self.rows.stride() as u64);
         (0..self.rows.count() as u64).map(move |i| start + i * stride)
     }
@@ -40,10 +40,10 @@ pub(super) fn emit_all(
     scratch: &mut BatchScratch,
 ) -> bool {
     let count = batch.rows.count();
-    let end = batch.start + (count * batch.rows.stride()) as u64;
+    let last_offset = batch.start + (count * batch.rows.stride()) as u64;
     let all_lanes = u64::MAX >> (LANES - count);
     // A mark of progress would be within.
-    if kind.good != all_lanes || batch.start / PROGRESS_BYTES != end / PROGRESS_BYTES {
+    if kind.good != all_lanes || batch.start / PROGRESS_BYTES != last_offset / PROGRESS_BYTES {
         return false;
     }
     let RecordTypeProgram { columns, ts, sequence, variants, .. } = kind;
@@ -51,7 +51,7 @@ pub(super) fn emit_all(
     let sequences = match *sequence {
         None => &NO_SEQUENCES,
         Some(column_index) => {
-            let values = columns.values(column_index);
+            let values = columns.lane_values(column_index);
             let is_too_large = |any: bool, n: &i64| any | (*n as u64 >= u64::from(SEQ_EXT));
             if columns.empty_lanes(column_index) != 0 || values[..count].iter().fold(false, is_too_large) {
                 return false;
@@ -72,23 +72,23 @@ pub(super) fn emit_all(
     {
         return false;
     }
-    let times = columns.values(*ts);
+    let times = columns.lane_values(*ts);
     let head = LaneColumns { times, sequences };
-    let first = block.arena.len();
+    let frames_start = block.arena.len();
     let fixed = program.template.len();
     if program.extension_cache.is_none() {
         block.arena.extend_from_slice(&program.templates[..count * fixed]);
-        let mut frames = UniformFrames { frames: &mut block.arena[first..], fixed };
-        fill(program, &mut frames, batch, head, scratch);
+        let mut frames = UniformFrames { frames: &mut block.arena[frames_start..], fixed };
+        fill_constants(program, &mut frames, batch, head, scratch);
         for field in &program.batch_fields {
             field.store_all(columns, &mut frames, batch.rows);
         }
-        end_messages(block, batch, times, |i| (first + (i + 1) * fixed) as u32);
+        end_messages(block, batch, times, |i| (frames_start + (i + 1) * fixed) as u32);
         return true;
     }
-    program.extend(&mut block.arena, count, scratch);
+    program.extend_arena(&mut block.arena, count, scratch);
     let mut frames = SpacedFrames { arena: &mut block.arena, starts: &scratch.starts[..count], fixed };
-    fill(program, &mut frames, batch, head, scratch);
+    fill_constants(program, &mut frames, batch, head, scratch);
     for field in &program.batch_fields {
         field.store_all(columns, &mut frames, batch.rows);
     }
@@ -110,7 +110,7 @@ struct LaneColumns<'l> {
 
 /// Writes the constant part of every frame after its header, and the names.
 #[inline]
-fn fill(
+fn fill_constants(
     program: &EventProgram,
     frames: &mut impl BatchFrames,
     batch: StridedBatch<'_>,
@@ -118,8 +118,8 @@ fn fill(
     scratch: &BatchScratch,
 ) {
     let LaneColumns { times, sequences } = head;
-    let heads = times.iter().zip(sequences).zip(batch.offsets());
-    frames.each(heads, |frame, ((ts, sequence), offset)| {
+    let heads = times.iter().zip(sequences).zip(batch.record_offsets());
+    frames.write_each(heads, |frame, ((ts, sequence), offset)| {
         write_bytes(frame, at::TS_EVENT, ts.to_le_bytes());
         write_bytes(frame, at::SOURCE, (u64::from(batch.source) | offset << 32).to_le_bytes());
         write_bytes(
@@ -129,10 +129,13 @@ fn fill(
         );
     });
     for (name, ids) in program.names.iter().zip(&scratch.ids) {
-        match name.short {
-            true => frames
-                .each(ids, |frame, id| write_bytes(frame, name.frame_offset, short_id(*id).to_le_bytes())),
-            false => frames.each(ids, |frame, id| write_bytes(frame, name.frame_offset, id.to_le_bytes())),
+        match name.has_short_id {
+            true => frames.write_each(ids, |frame, id| {
+                write_bytes(frame, name.frame_offset, short_id(*id).to_le_bytes())
+            }),
+            false => {
+                frames.write_each(ids, |frame, id| write_bytes(frame, name.frame_offset, id.to_le_bytes()))
+            }
         }
     }
 }
@@ -172,7 +175,7 @@ impl Default for BatchScratch {
 impl EventProgram {
     /// Frames of all lanes with their extensions, as they are before anything is put into them.
     #[inline]
-    fn extend(&self, arena: &mut Vec<u8>, count: usize, scratch: &mut BatchScratch) {
+    fn extend_arena(&self, arena: &mut Vec<u8>, count: usize, scratch: &mut BatchScratch) {
         let Some(cache) = &self.extension_cache else { return };
         let header = FrameHeader::read(&self.template);
         let fixed = self.template.len();
@@ -188,7 +191,7 @@ impl EventProgram {
                 let lines = ((fixed + extension.length as usize) / LINE) as u16;
                 FrameHeader::new_unstamped(header.kind(), header.flags() | flags::EXT, lines)
                     .write(&mut arena[frame..]);
-                for line in cache.text(*extension).as_chunks::<LINE>().0 {
+                for line in cache.extension_text(*extension).as_chunks::<LINE>().0 {
                     arena.extend_from_slice(line);
                 }
             }

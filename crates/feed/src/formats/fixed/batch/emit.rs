@@ -31,7 +31,7 @@ impl RecordStartLists {
 
     /// Adds a record; returns its index among the records of its type.
     #[inline]
-    pub(super) fn add(&mut self, kind: Option<u16>, start: usize) -> u8 {
+    pub(super) fn add_record(&mut self, kind: Option<u16>, start: usize) -> u8 {
         let Some(kind) = kind else { return 0 };
         let list = &mut self.starts[usize::from(kind)];
         list.push(start as u32);
@@ -57,7 +57,7 @@ pub(super) struct BlockContext<'k> {
 
 impl FixedRecordsDecoder {
     /// Decodes the records of a batch; returns the end of the last decoded record.
-    pub(super) fn batch(
+    pub(super) fn decode_batch(
         &mut self,
         fast: &mut FixedBatchDecoder,
         block: &mut Block,
@@ -67,48 +67,48 @@ impl FixedRecordsDecoder {
     ) -> usize {
         let LaneSlice { lanes, is_read } = run;
         let BlockContext { source: source_context, before } = context;
-        let FixedBatchDecoder { kinds, lists, decoded_records, .. } = fast;
+        let FixedBatchDecoder { programs_by_type: kinds, start_lists: lists, decoded_records, .. } = fast;
         for (program, starts) in kinds.iter_mut().zip(&lists.starts) {
             if let Some(program) = program.as_mut().filter(|_| !starts.is_empty()) {
                 if !is_read {
-                    program.good = program.columns.read(&mut self.decoder, bytes, starts);
+                    program.good = program.columns.read_batch(&mut self.decoder, bytes, starts);
                 }
-                program.prepare(ScatteredRecords { bytes, starts });
+                program.prepare_fields(ScatteredRecords { bytes, starts });
             }
         }
         let mut segment = block.arena.len();
         for lane in lanes {
             let is_decoded = match kinds.get_mut(usize::from(lane.kind)) {
                 Some(Some(program)) if lane.kind != SLOW => {
-                    self.lane(program, block, bytes, *lane, source_context)
+                    self.begin_lane(program, block, bytes, *lane, source_context)
                 }
                 _ => false,
             };
             *decoded_records += u64::from(is_decoded);
             if !is_decoded {
-                store(kinds, lists, block, bytes, segment);
-                let end = self.one(
+                store_values(kinds, lists, block, bytes, segment);
+                let record_end = self.one(
                     block,
                     bytes,
-                    lane.start as usize,
+                    lane.record_start as usize,
                     source_context.source,
                     source_context.dictionary,
                     before,
                 );
                 block.resolve_names(source_context.dictionary);
                 segment = block.arena.len();
-                if end != Some(lane.end as usize) {
-                    return end.unwrap_or(lane.start as usize);
+                if record_end != Some(lane.record_end as usize) {
+                    return record_end.unwrap_or(lane.record_start as usize);
                 }
             }
         }
-        store(kinds, lists, block, bytes, segment);
-        lanes.last().map_or(0, |l| l.end as usize)
+        store_values(kinds, lists, block, bytes, segment);
+        lanes.last().map_or(0, |l| l.record_end as usize)
     }
 
     /// Begins the frame of one record; false if it needs the general path.
     #[inline]
-    fn lane(
+    fn begin_lane(
         &mut self,
         program: &mut RecordTypeProgram,
         block: &mut Block,
@@ -117,16 +117,16 @@ impl FixedRecordsDecoder {
         context: SourceContext<'_>,
     ) -> bool {
         let SourceContext { source, dictionary } = context;
-        let index = usize::from(lane.index) % LANES;
+        let index = usize::from(lane.type_ordinal) % LANES;
         let variant = program.variant_of[index];
-        let offset = block.base + u64::from(lane.start);
+        let offset = block.base + u64::from(lane.record_start);
         match program.variants.get_mut(usize::from(variant)) {
             Some(RecordDisposition::Ignored) => block.end_ignored(),
             Some(RecordDisposition::Event(event)) => {
-                let ts = program.columns.values(program.ts)[index];
+                let ts = program.columns.lane_values(program.ts)[index];
                 let sequence = match program.sequence {
                     Some(column_index) if program.columns.empty_lanes(column_index) >> index & 1 == 0 => {
-                        match u64::try_from(program.columns.values(column_index)[index]) {
+                        match u64::try_from(program.columns.lane_values(column_index)[index]) {
                             Ok(n) if n < u64::from(SEQ_EXT) => n as u32,
                             // A value that is no number is no sequence; a value that is too great is in the
                             // extension.
@@ -144,7 +144,7 @@ impl FixedRecordsDecoder {
                     plan: self.mapper.plan(),
                     dictionary,
                 };
-                if !event.begin(block, bytes, lane, head, slow) {
+                if !event.append_frame(block, bytes, lane, head, slow) {
                     block.roll_back(mark);
                     return false;
                 }
@@ -153,7 +153,7 @@ impl FixedRecordsDecoder {
             }
             None => return false,
         }
-        block.progress(offset, block.base + u64::from(lane.end));
+        block.mark_crossed_progress(offset, block.base + u64::from(lane.record_end));
         true
     }
 }
@@ -183,8 +183,10 @@ impl GeneralRecordReader<'_> {
         lane: LaneRecord,
     ) -> Option<(FixedRecordView<'m>, &'m MappingPlan)> {
         // Not the first record of a file: that one is never in a batch.
-        let next = self.decoder.next(bytes, lane.start as usize, 1, true);
-        let NextRecord::Message(FramedLine { span, content: Ok(kind), .. }) = next else { return None };
+        let next_record = self.decoder.next(bytes, lane.record_start as usize, 1, true);
+        let NextRecord::Message(FramedLine { span, content: Ok(kind), .. }) = next_record else {
+            return None;
+        };
         let raw = span.slice(bytes);
         let fields = FixedRecordView {
             raw,
@@ -202,9 +204,9 @@ impl GeneralRecordReader<'_> {
 }
 
 impl EventProgram {
-    /// Appends the frame of a record to the arena, without the parts that [`store`] adds.
+    /// Appends the frame of a record to the arena, without the parts that [`store_values`] adds.
     #[inline]
-    fn begin(
+    fn append_frame(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
@@ -213,13 +215,13 @@ impl EventProgram {
         mut slow: GeneralRecordReader<'_>,
     ) -> bool {
         let dictionary = slow.dictionary;
-        let record = &bytes[lane.start as usize..];
+        let record = &bytes[lane.record_start as usize..];
         let frame = block.arena.len();
         let mut ids = [0; NAMES_MAX];
         for (name, id) in self.names.iter_mut().zip(&mut ids) {
-            *id = match name.find(record) {
+            *id = match name.find_id(record) {
                 Some(id) => {
-                    name.note(block, id, frame);
+                    name.note_provisional(block, id, frame);
                     id
                 }
                 None => {
@@ -234,16 +236,16 @@ impl EventProgram {
         }
         let mut extension: &[u8] = &[];
         if let Some(cache) = &mut self.extension_cache {
-            let mut cached_span = cache.find(record);
+            let mut cached_span = cache.find_extension(record);
             if cached_span.is_none() {
                 let Some((fields, _)) = slow.fields(bytes, lane) else { return false };
                 if !cache.add_extension(record, &fields) {
                     return false;
                 }
-                cached_span = cache.find(record);
+                cached_span = cache.find_extension(record);
             }
             let Some(span) = cached_span else { return false };
-            extension = cache.text(span);
+            extension = cache.extension_text(span);
         }
         let fixed = self.template.len();
         let arena = &mut block.arena;
@@ -259,14 +261,14 @@ impl EventProgram {
         image[at::OFFSET..at::OFFSET + 4].copy_from_slice(&head.offset.to_le_bytes());
         image[at::SEQUENCE..at::SEQUENCE + 4].copy_from_slice(&head.sequence.to_le_bytes());
         for (name, id) in self.names.iter().zip(ids) {
-            if name.short {
+            if name.has_short_id {
                 image[name.frame_offset..name.frame_offset + 2].copy_from_slice(&short_id(id).to_le_bytes());
             } else {
                 image[name.frame_offset..name.frame_offset + 4].copy_from_slice(&id.to_le_bytes());
             }
         }
         arena.extend_from_slice(extension);
-        self.frames.push((lane.index, frame as u32));
+        self.frames.push((lane.type_ordinal, frame as u32));
         true
     }
 }
@@ -290,7 +292,7 @@ impl RecordTypeProgram {
     }
 
     /// Makes the fields of these records' events ready, whose columns have been read.
-    fn prepare(&mut self, records: ScatteredRecords<'_>) {
+    fn prepare_fields(&mut self, records: ScatteredRecords<'_>) {
         let ScatteredRecords { bytes, starts } = records;
         let mut good = self.good & !self.columns.empty_lanes(self.ts);
         let Self { columns, by_byte, variants, variant_of, .. } = self;
@@ -298,8 +300,10 @@ impl RecordTypeProgram {
             // All are of one variant.
             if let Some(RecordDisposition::Event(program)) = variants.first_mut() {
                 program.frames.clear();
-                good =
-                    program.batch_fields.iter_mut().fold(good, |good, p| good & !p.prepare(columns, records));
+                good = program
+                    .batch_fields
+                    .iter_mut()
+                    .fold(good, |good, p| good & !p.prepare_values(columns, records));
             }
             for (index, variant) in variant_of.iter_mut().enumerate().take(starts.len()) {
                 *variant = if good >> index & 1 == 1 { 0 } else { NO_VARIANT };
@@ -322,7 +326,7 @@ impl RecordTypeProgram {
             let RecordDisposition::Event(program) = variant else { continue };
             program.frames.clear();
             for field in &mut program.batch_fields {
-                good &= !(field.prepare(columns, records) & variant_lanes);
+                good &= !(field.prepare_values(columns, records) & variant_lanes);
             }
         }
         for (index, variant) in variant_of.iter_mut().enumerate().take(starts.len()) {
@@ -335,7 +339,7 @@ impl RecordTypeProgram {
 }
 
 /// Stores the prepared values into the frames of a segment.
-fn store(
+fn store_values(
     kinds: &mut [Option<RecordTypeProgram>],
     lists: &RecordStartLists,
     block: &mut Block,
@@ -353,7 +357,7 @@ fn store(
                         .frames
                         .iter()
                         .map(|(lane, frame_start)| (usize::from(*lane), *frame_start as usize));
-                    field.store(&mut block.arena, frames, ScatteredRecords { bytes, starts });
+                    field.store_values(&mut block.arena, frames, ScatteredRecords { bytes, starts });
                 }
                 program.frames.clear();
             }

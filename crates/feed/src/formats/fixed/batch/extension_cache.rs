@@ -14,16 +14,16 @@ pub(super) struct ExtensionCache {
     columns: Vec<(String, u16)>,
     kind: EventKind,
     /// Words of the record that hold all of these columns, and nothing else once masked.
-    words: [(usize, u64); WORDS_MAX],
+    key_words: [(usize, u64); WORDS_MAX],
     entries: Box<[CachedExtension; EXTENSIONS]>,
     /// The lines of all extensions, one extension after the other.
-    text: Vec<u8>,
+    extension_lines: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct CachedExtension {
     key: [u64; WORDS_MAX],
-    start: u32,
+    line_start: u32,
     /// The length in whole lines; 0 if no column has a value.
     length: u32,
     is_present: bool,
@@ -43,12 +43,12 @@ const EXTENSIONS: usize = 1024;
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
 const NO_EXTENSION: CachedExtension =
-    CachedExtension { key: [0; WORDS_MAX], start: 0, length: 0, is_present: false };
+    CachedExtension { key: [0; WORDS_MAX], line_start: 0, length: 0, is_present: false };
 
 impl CachedExtension {
     #[inline(always)]
     fn span(&self) -> ExtensionSpan {
-        ExtensionSpan { start: self.start, length: self.length }
+        ExtensionSpan { start: self.line_start, length: self.length }
     }
 }
 
@@ -78,32 +78,38 @@ impl ExtensionCache {
         // A word that is not needed says nothing.
         words.resize(WORDS_MAX, (0, 0));
         let words = words.try_into().ok()?;
-        Some(Self { columns, kind, words, entries: Box::new([NO_EXTENSION; EXTENSIONS]), text: Vec::new() })
+        Some(Self {
+            columns,
+            kind,
+            key_words: words,
+            entries: Box::new([NO_EXTENSION; EXTENSIONS]),
+            extension_lines: Vec::new(),
+        })
     }
 
     /// Returns the end of the bytes that a look-up reads: it reads whole words.
-    pub(super) fn reach(&self) -> usize {
-        self.words.iter().map(|(start, _)| start + 8).max().unwrap_or(0)
+    pub(super) fn bytes_needed(&self) -> usize {
+        self.key_words.iter().map(|(start, _)| start + 8).max().unwrap_or(0)
     }
 
     /// Finds this record's extension, if it was made before.
     #[inline]
-    pub(super) fn find(&self, record: &[u8]) -> Option<ExtensionSpan> {
-        let key = self.key(record);
-        let entry = &self.entries[slot(&key)];
+    pub(super) fn find_extension(&self, record: &[u8]) -> Option<ExtensionSpan> {
+        let key = self.record_key(record);
+        let entry = &self.entries[slot_of_key(&key)];
         (entry.key == key && entry.is_present).then_some(entry.span())
     }
 
     /// Finds the extensions of many records; false if one of them was not made before.
     #[inline]
     pub(super) fn find_all(&self, rows: StridedRecords<'_>, spans: &mut [ExtensionSpan; LANES]) -> bool {
-        let [a, b, c, d] = self.words.map(|(start, mask)| (rows.column::<8>(start), mask));
+        let [a, b, c, d] = self.key_words.map(|(start, mask)| (rows.column::<8>(start), mask));
         let words = a.0.zip(b.0).zip(c.0.zip(d.0));
         let masked = |bytes: &[u8; 8], mask: u64| u64::from_le_bytes(*bytes) & mask;
         let mut difference = 0;
         for (((w, x), (y, z)), span) in words.zip(spans) {
             let key = [masked(w, a.1), masked(x, b.1), masked(y, c.1), masked(z, d.1)];
-            let entry = &self.entries[slot(&key)];
+            let entry = &self.entries[slot_of_key(&key)];
             *span = entry.span();
             difference |= u64::from(!entry.is_present);
             difference = key.iter().zip(&entry.key).fold(difference, |bits, (a, b)| bits | (a ^ b));
@@ -113,15 +119,15 @@ impl ExtensionCache {
 
     /// Returns the extension at this span.
     #[inline]
-    pub(super) fn text(&self, span: ExtensionSpan) -> &[u8] {
-        &self.text[span.start as usize..][..span.length as usize]
+    pub(super) fn extension_text(&self, span: ExtensionSpan) -> &[u8] {
+        &self.extension_lines[span.start as usize..][..span.length as usize]
     }
 
     /// Makes it as the general path does; false if that would refuse it.
     #[cold]
     pub(super) fn add_extension(&mut self, record: &[u8], fields: &GeneralRecordView<'_>) -> bool {
-        if self.text.len() > KEPT_BYTES_MAX {
-            self.text.clear();
+        if self.extension_lines.len() > KEPT_BYTES_MAX {
+            self.extension_lines.clear();
             self.entries.fill(NO_EXTENSION);
         }
         let mut frame = Vec::new();
@@ -140,16 +146,17 @@ impl ExtensionCache {
         }
         let extension = &frame[fixed..];
         debug_assert!(extension.len().is_multiple_of(LINE));
-        let key = self.key(record);
-        let (start, length) = (self.text.len() as u32, extension.len() as u32);
-        self.entries[slot(&key)] = CachedExtension { key, start, length, is_present: true };
-        self.text.extend_from_slice(extension);
+        let key = self.record_key(record);
+        let (start, length) = (self.extension_lines.len() as u32, extension.len() as u32);
+        self.entries[slot_of_key(&key)] =
+            CachedExtension { key, line_start: start, length, is_present: true };
+        self.extension_lines.extend_from_slice(extension);
         true
     }
 
     #[inline]
-    fn key(&self, record: &[u8]) -> [u64; WORDS_MAX] {
-        self.words.map(|(start, mask)| {
+    fn record_key(&self, record: &[u8]) -> [u64; WORDS_MAX] {
+        self.key_words.map(|(start, mask)| {
             let bytes: [u8; 8] = record[start..start + 8].try_into().expect("eight bytes");
             u64::from_le_bytes(bytes) & mask
         })
@@ -157,7 +164,7 @@ impl ExtensionCache {
 }
 
 #[inline]
-fn slot(key: &[u64; WORDS_MAX]) -> usize {
+fn slot_of_key(key: &[u64; WORDS_MAX]) -> usize {
     let mixed = key[0].wrapping_mul(0x9e37_79b9_7f4a_7c15)
         ^ key[1].wrapping_mul(0xc2b2_ae3d_27d4_eb4f)
         ^ key[2].wrapping_mul(0x1656_67b1_9e37_79f9)

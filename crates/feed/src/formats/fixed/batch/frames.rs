@@ -6,7 +6,7 @@ pub(super) trait BatchFrames {
     fn frame(&mut self, lane: usize) -> &mut [u8];
 
     /// Calls `batch_field` with the fixed part of each of them and its value.
-    fn each<T>(&mut self, values: impl IntoIterator<Item = T>, write_field: impl FnMut(&mut [u8], T));
+    fn write_each<T>(&mut self, values: impl IntoIterator<Item = T>, write_field: impl FnMut(&mut [u8], T));
 }
 
 /// Frames of one size, one after the other.
@@ -22,7 +22,11 @@ impl BatchFrames for UniformFrames<'_> {
     }
 
     #[inline(always)]
-    fn each<T>(&mut self, values: impl IntoIterator<Item = T>, mut write_field: impl FnMut(&mut [u8], T)) {
+    fn write_each<T>(
+        &mut self,
+        values: impl IntoIterator<Item = T>,
+        mut write_field: impl FnMut(&mut [u8], T),
+    ) {
         for (frame, value) in self.frames.chunks_exact_mut(self.fixed).zip(values) {
             write_field(frame, value);
         }
@@ -44,7 +48,11 @@ impl BatchFrames for SpacedFrames<'_> {
     }
 
     #[inline(always)]
-    fn each<T>(&mut self, values: impl IntoIterator<Item = T>, mut write_field: impl FnMut(&mut [u8], T)) {
+    fn write_each<T>(
+        &mut self,
+        values: impl IntoIterator<Item = T>,
+        mut write_field: impl FnMut(&mut [u8], T),
+    ) {
         for (start, value) in self.starts.iter().zip(values) {
             write_field(&mut self.arena[*start as usize..][..self.fixed], value);
         }

@@ -34,8 +34,8 @@ use unitape_model::Dictionary;
 #[derive(Debug)]
 pub(super) struct FixedBatchDecoder {
     /// By type of record.
-    kinds: Vec<Option<RecordTypeProgram>>,
-    lists: RecordStartLists,
+    programs_by_type: Vec<Option<RecordTypeProgram>>,
+    start_lists: RecordStartLists,
     frames: RecordFramer,
     framed_records: Box<[FramedRecord; LANES]>,
     looked_up: Box<bulk::BatchScratch>,
@@ -46,15 +46,15 @@ pub(super) struct FixedBatchDecoder {
 /// A record of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 struct LaneRecord {
-    start: u32,
+    record_start: u32,
     /// Bytes without the terminator.
     length: u32,
     /// Behind the terminator.
-    end: u32,
+    record_end: u32,
     /// Type of record, or [`SLOW`].
     kind: u16,
     /// The index among the records of its type.
-    index: u8,
+    type_ordinal: u8,
 }
 
 /// A record for the general path.
@@ -64,8 +64,8 @@ impl FixedBatchDecoder {
     /// Makes a decoder; `None` if no type of record can use this path.
     pub(super) fn new(kinds: Vec<Option<RecordTypeProgram>>, layout: &FixedWidthLayout) -> Option<Self> {
         kinds.iter().any(Option::is_some).then(|| Self {
-            lists: RecordStartLists::new(kinds.len()),
-            kinds,
+            start_lists: RecordStartLists::new(kinds.len()),
+            programs_by_type: kinds,
             frames: RecordFramer::new(layout),
             framed_records: Box::new([FramedRecord::default(); LANES]),
             looked_up: Box::default(),
@@ -75,8 +75,8 @@ impl FixedBatchDecoder {
 
     /// Returns which types of record can use this path.
     #[cfg(test)]
-    pub(super) fn kinds(&self) -> Vec<bool> {
-        self.kinds.iter().map(Option::is_some).collect()
+    pub(super) fn usable_types(&self) -> Vec<bool> {
+        self.programs_by_type.iter().map(Option::is_some).collect()
     }
 
     /// Returns the number of records that it decoded.
@@ -87,53 +87,60 @@ impl FixedBatchDecoder {
 
     /// Begins a block, in which names may have other ids than before.
     pub(super) fn begin_block(&mut self, dictionary: &Dictionary) {
-        self.kinds.iter_mut().flatten().for_each(|kind| kind.begin_block(dictionary));
+        self.programs_by_type.iter_mut().flatten().for_each(|kind| kind.begin_block(dictionary));
     }
 
     /// Finds the records of a batch from `offset` on; returns their number.
-    fn gather(
+    fn gather_records(
         &mut self,
         layout: &FixedWidthLayout,
         bytes: &[u8],
         offset: usize,
         lanes: &mut [LaneRecord; LANES],
     ) -> usize {
-        self.lists.clear();
+        self.start_lists.clear();
         let records = &mut self.framed_records;
-        let count = self.frames.fill(layout, bytes, offset, records);
-        let mut next = offset;
+        let count = self.frames.frame_records(layout, bytes, offset, records);
+        let mut record_start = offset;
         for (lane, record) in lanes.iter_mut().zip(&records[..count]) {
-            let program = self.kinds[usize::from(record.kind)].as_ref();
-            let fast = program.is_some_and(|p| next + p.reach <= bytes.len());
-            let index = self.lists.add(if fast { Some(record.kind) } else { None }, next);
-            let (start, length) = (next as u32, record.length);
+            let program = self.programs_by_type[usize::from(record.kind)].as_ref();
+            let fast = program.is_some_and(|p| record_start + p.reach <= bytes.len());
+            let index =
+                self.start_lists.add_record(if fast { Some(record.kind) } else { None }, record_start);
+            let (start, length) = (record_start as u32, record.length);
             *lane = LaneRecord {
-                start,
+                record_start: start,
                 length,
-                end: record.end,
+                record_end: record.end,
                 kind: if fast { record.kind } else { SLOW },
-                index,
+                type_ordinal: index,
             };
-            next = record.end as usize;
+            record_start = record.end as usize;
         }
         count
     }
 
     /// Lists records that are all like the first and can take the fast path.
-    fn list(
+    fn list_uniform(
         &mut self,
         rows: StridedRecords<'_>,
         offset: usize,
         first: FramedRecord,
         lanes: &mut [LaneRecord; LANES],
     ) -> usize {
-        self.lists.clear();
+        self.start_lists.clear();
         let FramedRecord { length, kind, .. } = first;
         let stride = rows.stride() as u32;
         for (i, lane) in (0..rows.count() as u32).zip(&mut *lanes) {
-            let start = offset as u32 + i * stride;
-            let index = self.lists.add(Some(kind), start as usize);
-            *lane = LaneRecord { start, length, end: start + stride, kind, index };
+            let record_start = offset as u32 + i * stride;
+            let index = self.start_lists.add_record(Some(kind), record_start as usize);
+            *lane = LaneRecord {
+                record_start,
+                length,
+                record_end: record_start + stride,
+                kind,
+                type_ordinal: index,
+            };
         }
         rows.count()
     }
@@ -144,7 +151,7 @@ const EVEN_MIN: usize = 8;
 
 impl FixedRecordsDecoder {
     /// Decodes records from `offset` on while the fast path finds records; returns the offset where it stopped.
-    pub(super) fn batches(
+    pub(super) fn decode_batches(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
@@ -163,14 +170,14 @@ impl FixedRecordsDecoder {
         let context = BlockContext { source: SourceContext { source, dictionary }, before };
         let mut lanes = [LaneRecord::default(); LANES];
         loop {
-            let (count, is_read) = match self.even(&mut fast, block, bytes, offset, source) {
+            let (count, is_read) = match self.decode_uniform(&mut fast, block, bytes, offset, source) {
                 BatchOutcome::Done(end) => {
                     offset = end;
                     continue;
                 }
-                BatchOutcome::Read(rows, first) => (fast.list(rows, offset, first, &mut lanes), true),
+                BatchOutcome::Read(rows, first) => (fast.list_uniform(rows, offset, first, &mut lanes), true),
                 BatchOutcome::Nothing => {
-                    (fast.gather(self.decoder.layout(), bytes, offset, &mut lanes), false)
+                    (fast.gather_records(self.decoder.layout(), bytes, offset, &mut lanes), false)
                 }
             };
             // A few records at the end, or before something odd, are as quickly done one by one.
@@ -178,9 +185,9 @@ impl FixedRecordsDecoder {
                 break;
             }
             let run = LaneSlice { lanes: &lanes[..count], is_read };
-            let batch_end = self.batch(&mut fast, block, bytes, run, context);
+            let batch_end = self.decode_batch(&mut fast, block, bytes, run, context);
             offset = batch_end;
-            if batch_end != run.lanes[count - 1].end as usize {
+            if batch_end != run.lanes[count - 1].record_end as usize {
                 break;
             }
         }
@@ -189,7 +196,7 @@ impl FixedRecordsDecoder {
     }
 
     /// Decodes the records from `offset` on, all at once, as long as they have equal distances.
-    fn even<'b>(
+    fn decode_uniform<'b>(
         &mut self,
         fast: &mut FixedBatchDecoder,
         block: &mut Block,
@@ -197,7 +204,7 @@ impl FixedRecordsDecoder {
         offset: usize,
         source: u32,
     ) -> BatchOutcome<'b> {
-        let FixedBatchDecoder { kinds, frames, looked_up, decoded_records, .. } = fast;
+        let FixedBatchDecoder { programs_by_type: kinds, frames, looked_up, decoded_records, .. } = fast;
         let layout = self.decoder.layout();
         let Some((first, count)) = frames.uniform_run(layout, bytes, offset).filter(|(_, n)| *n >= EVEN_MIN)
         else {
@@ -208,13 +215,13 @@ impl FixedRecordsDecoder {
         else {
             return BatchOutcome::Nothing;
         };
-        let end = offset + rows.count() * rows.stride();
-        kind.read_even(&mut self.decoder, rows, &bytes[end..]);
+        let records_end = offset + rows.count() * rows.stride();
+        kind.read_even(&mut self.decoder, rows, &bytes[records_end..]);
         let batch =
             bulk::StridedBatch { rows, start: block.base + offset as u64, length: first.length, source };
         if kind.by_byte.is_none() && bulk::emit_all(kind, block, batch, looked_up) {
             *decoded_records += rows.count() as u64;
-            return BatchOutcome::Done(end);
+            return BatchOutcome::Done(records_end);
         }
         BatchOutcome::Read(rows, first)
     }

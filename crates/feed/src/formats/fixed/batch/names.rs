@@ -12,14 +12,14 @@ use unitape_model::{Dictionary, NameKind};
 #[derive(Debug)]
 pub(super) struct NameColumn {
     column: u16,
-    start: usize,
+    column_start: usize,
     masks: [u64; 2],
     table: Option<(usize, Option<UnmatchedPolicy>)>,
-    required: bool,
+    is_required: bool,
     dict: NameKind,
     pub frame_offset: usize,
     /// Whether its id has 16 bits.
-    pub short: bool,
+    pub has_short_id: bool,
     /// By hash, the latest name of a place first; of one byte, by that byte.
     cached_names: Box<[[CachedName; 2]]>,
     /// Places that hold ids which are good for the current block only.
@@ -43,7 +43,7 @@ impl CachedName {
 
     /// Compares the entry with a key: returns 0 if it is present and has this key.
     #[inline(always)]
-    fn differs(&self, key: [u64; 2]) -> u64 {
+    fn differs_from(&self, key: [u64; 2]) -> u64 {
         (self.key[0] ^ key[0]) | (self.key[1] ^ key[1]) | u64::from(self.is_present ^ 1)
     }
 }
@@ -66,13 +66,13 @@ impl NameColumn {
         let mask = |bytes: usize| if bytes == 0 { 0 } else { u64::MAX >> (64 - 8 * bytes.min(8)) };
         Some(Self {
             column,
-            start: layout.start(),
+            column_start: layout.start(),
             masks: [mask(length), mask(length.saturating_sub(8))],
             table: field.table,
-            required: field.required,
+            is_required: field.required,
             dict,
             frame_offset: frame_offset.into(),
-            short: dict == NameKind::Venue,
+            has_short_id: dict == NameKind::Venue,
             cached_names: vec![[CachedName::NONE; 2]; if length == 1 { 256 } else { PLACES }].into(),
             provisional: Vec::new(),
             names: (0, Vec::new()),
@@ -80,8 +80,8 @@ impl NameColumn {
     }
 
     /// Returns the end of the 16 bytes that a look-up reads.
-    pub(super) fn reach(&self) -> usize {
-        self.start + 16
+    pub(super) fn bytes_needed(&self) -> usize {
+        self.column_start + 16
     }
 
     /// Begins a block: forgets provisional ids, and all other ids if the dictionary has changed.
@@ -102,9 +102,12 @@ impl NameColumn {
 
     /// Finds the id of the name in `record`, if this block knows it; 0 without a name.
     #[inline]
-    pub(super) fn find(&self, record: &[u8]) -> Option<u32> {
-        let key = self.key(record);
-        self.cached_names[self.slot(key)].iter().find(|entry| entry.differs(key) == 0).map(|entry| entry.id)
+    pub(super) fn find_id(&self, record: &[u8]) -> Option<u32> {
+        let key = self.record_key(record);
+        self.cached_names[self.slot_of_key(key)]
+            .iter()
+            .find(|entry| entry.differs_from(key) == 0)
+            .map(|entry| entry.id)
     }
 
     /// Finds the ids of many records. Returns false unless all ids are known and final.
@@ -112,20 +115,20 @@ impl NameColumn {
     pub(super) fn find_all(&self, rows: StridedRecords<'_>, ids: &mut [u32; LANES]) -> bool {
         let mut any = 0;
         if self.masks == [0xff, 0] {
-            let mut all = 1;
-            for (id, [byte]) in ids.iter_mut().zip(rows.column::<1>(self.start)) {
+            let mut name_bits = 1;
+            for (id, [byte]) in ids.iter_mut().zip(rows.column::<1>(self.column_start)) {
                 let [entry, _] = self.cached_names[usize::from(*byte)];
                 *id = entry.id;
                 any |= entry.id;
-                all &= entry.is_present;
+                name_bits &= entry.is_present;
             }
-            return any & PROVISIONAL == 0 && all == 1;
+            return any & PROVISIONAL == 0 && name_bits == 1;
         }
-        for (id, bytes) in ids.iter_mut().zip(rows.column::<16>(self.start)) {
-            let key = self.masked(bytes);
-            let [first, second] = &self.cached_names[self.slot(key)];
-            let entry = if first.differs(key) == 0 { first } else { second };
-            if entry.differs(key) != 0 {
+        for (id, bytes) in ids.iter_mut().zip(rows.column::<16>(self.column_start)) {
+            let key = self.mask_name(bytes);
+            let [first, second] = &self.cached_names[self.slot_of_key(key)];
+            let entry = if first.differs_from(key) == 0 { first } else { second };
+            if entry.differs_from(key) != 0 {
                 return false;
             }
             *id = entry.id;
@@ -144,9 +147,9 @@ impl NameColumn {
         names: &mut BlockNameResolver<'_>,
         frame: usize,
     ) -> Option<u32> {
-        let key = self.key(record);
+        let key = self.record_key(record);
         let id = match fields.column(self.column) {
-            None if self.required => return None,
+            None if self.is_required => return None,
             None => 0,
             Some(column) => {
                 let mut scratch = Vec::new();
@@ -166,7 +169,7 @@ impl NameColumn {
                 }
             }
         };
-        let slot = self.slot(key);
+        let slot = self.slot_of_key(key);
         if id & PROVISIONAL != 0 {
             self.provisional.push(slot as u32);
         }
@@ -177,7 +180,7 @@ impl NameColumn {
 
     /// Notes the place of a provisional id that was found.
     #[inline]
-    pub(super) fn note(&self, block: &mut Block, id: u32, frame: usize) {
+    pub(super) fn note_provisional(&self, block: &mut Block, id: u32, frame: usize) {
         if id & PROVISIONAL != 0 {
             let id_offset = (frame + self.frame_offset) as u32;
             block.fixups.push(IdFixup {
@@ -191,7 +194,7 @@ impl NameColumn {
 
     /// Returns the slot in which a name is looked up. A name of one byte has its own slot.
     #[inline]
-    fn slot(&self, key: [u64; 2]) -> usize {
+    fn slot_of_key(&self, key: [u64; 2]) -> usize {
         let hash = match self.masks[0] {
             0xff => key[0],
             _ => (key[0] ^ key[1].rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52,
@@ -200,12 +203,12 @@ impl NameColumn {
     }
 
     #[inline]
-    fn key(&self, record: &[u8]) -> [u64; 2] {
-        self.masked(record[self.start..].first_chunk().expect("sixteen bytes"))
+    fn record_key(&self, record: &[u8]) -> [u64; 2] {
+        self.mask_name(record[self.column_start..].first_chunk().expect("sixteen bytes"))
     }
 
     #[inline]
-    fn masked(&self, bytes: &[u8; 16]) -> [u64; 2] {
+    fn mask_name(&self, bytes: &[u8; 16]) -> [u64; 2] {
         let (first, second) = bytes.split_at(8);
         let word = |b: &[u8]| u64::from_le_bytes(b.try_into().expect("eight bytes"));
         [word(first) & self.masks[0], word(second) & self.masks[1]]

@@ -94,9 +94,9 @@ impl RecordTypeProgram {
         let mut rules: Vec<(&CompiledRule, OpenConditions<'_>)> = Vec::new();
         for &i in plan.rules_for(record.name().as_bytes()) {
             let rule = &plan.rules[i];
-            if let Some(open) = conditions(&rule.conditions, kind, record.name())? {
-                let always = open.is_empty();
-                rules.push((rule, open));
+            if let Some(open_conditions) = rule_conditions(&rule.conditions, kind, record.name())? {
+                let always = open_conditions.is_empty();
+                rules.push((rule, open_conditions));
                 if always {
                     break;
                 }
@@ -126,16 +126,16 @@ impl RecordTypeProgram {
         if rules.len() > VARIANTS_MAX {
             return None;
         }
-        let mut reach = columns.reach();
+        let mut reach = columns.bytes_needed();
         let mut variants = Vec::new();
         for (rule, _) in rules {
             variants.push(match &rule.events[..] {
                 [] if rule.ignore => RecordDisposition::Ignored,
                 [event] => {
                     let program = EventProgram::new(plan, event, kind, layout, index, &columns)?;
-                    let names = program.names.iter().map(|n| n.reach());
+                    let names = program.names.iter().map(|n| n.bytes_needed());
                     reach = names
-                        .chain(program.extension_cache.iter().map(|k| k.reach()))
+                        .chain(program.extension_cache.iter().map(|k| k.bytes_needed()))
                         .fold(reach, usize::max);
                     RecordDisposition::Event(Box::new(program))
                 }
@@ -163,12 +163,12 @@ type OpenConditions<'p> = Vec<(u16, &'p [u8])>;
 
 /// Returns the conditions that must be checked in each record, as columns and values. Returns `Some(None)` if the
 /// rule is for other records, `None` if it cannot be decided.
-fn conditions<'p>(
+fn rule_conditions<'p>(
     rule_conditions: &'p [RuleCondition],
     kind: &RecordSlots,
     name: &str,
 ) -> Option<Option<OpenConditions<'p>>> {
-    let mut open = Vec::new();
+    let mut open_conditions = Vec::new();
     for cond in rule_conditions {
         let ValueSource::Message(slot) = cond.from else { return None };
         let text = cond.value.text()?;
@@ -176,10 +176,10 @@ fn conditions<'p>(
             NONE => return Some(None),
             RECORD if text == name.as_bytes() => {}
             RECORD => return Some(None),
-            column => open.push((column, text)),
+            column => open_conditions.push((column, text)),
         }
     }
-    Some(Some(open))
+    Some(Some(open_conditions))
 }
 
 impl EventProgram {
@@ -230,17 +230,17 @@ impl EventProgram {
                     names.push(NameColumn::new(field, column, column_layout, dict, frame_offset)?);
                 }
                 (slot, Some((column_index, numbers))) if field.table.is_none() => {
-                    puts.push(BatchField::number(field, slot, column_index, numbers)?);
+                    puts.push(BatchField::number_field(field, slot, column_index, numbers)?);
                 }
                 (slot, None) if column_layout.is_text() => {
-                    puts.push(BatchField::text(plan, field, slot, column_layout, event.kind)?)
+                    puts.push(BatchField::text_field(plan, field, slot, column_layout, event.kind)?)
                 }
                 _ => return None,
             }
         }
         // A constant in an extension would be before what is kept; few mappings have one.
-        let start = builder.finish(flags::LAST).ok()?;
-        let header = FrameHeader::read(&template[start..]);
+        let constant_start = builder.finish(flags::LAST).ok()?;
+        let header = FrameHeader::read(&template[constant_start..]);
         if header.flags() & flags::EXT != 0 || template.len() != header.len_bytes() {
             return None;
         }
@@ -279,7 +279,7 @@ impl EventProgram {
 }
 
 /// Returns whether the field may be left out of a record.
-pub(super) fn optional(field: &FieldPlan) -> bool {
+pub(super) fn may_be_absent(field: &FieldPlan) -> bool {
     !field.required
 }
 

@@ -122,15 +122,17 @@ fn another_last_price_fails() {
         venue: "XLON".to_owned(),
         instr: "GB00B03MLX29".to_owned(),
         ts: 7,
-        last: vec![Some("10".to_owned()), Some("5".to_owned()), None, None],
+        last_values: vec![Some("10".to_owned()), Some("5".to_owned()), None, None],
         ..PriceHistory::default()
     };
     assert_eq!(last_bbo(std::slice::from_ref(&must), &[course()]), [""; 0]);
     assert_eq!(last_bbo(std::slice::from_ref(&must), &[]).len(), 2);
     assert_eq!(last_bbo(&[], &[course()]).len(), 1);
     let later = PriceHistory { ts: 8, ..course() };
-    let dearer =
-        PriceHistory { last: vec![Some("11".to_owned()), Some("5".to_owned()), None, None], ..course() };
+    let dearer = PriceHistory {
+        last_values: vec![Some("11".to_owned()), Some("5".to_owned()), None, None],
+        ..course()
+    };
     for wrong in [later, dearer] {
         assert_eq!(last_bbo(std::slice::from_ref(&must), &[wrong]).len(), 1);
     }
