@@ -319,7 +319,7 @@ pub fn watch_live<E: From<Error>>(
     }
     let cursor = LiveCursor::open(source, alerts, "watch", "")?;
     let mut restart = LiveCursor::open(source, alerts, "watch", "-snapshot")?;
-    restart.store(surveillance.reader())?;
+    restart.store_position(surveillance.reader())?;
     let mut watch = LiveWatch {
         judged_at_snapshot: surveillance.reader().ordinal(),
         surveillance,
