@@ -105,7 +105,7 @@ impl SwiftFieldValue {
     }
 
     /// Returns the value as nanoseconds since 1970 in UTC.
-    pub(super) fn to_unix_nanos(&self, buf: &[u8]) -> Option<i64> {
+    pub(super) fn to_unix_nanos(self, buf: &[u8]) -> Option<i64> {
         match self.kind {
             SwiftValueKind::Moment(nanos) => Some(nanos),
             SwiftValueKind::Part(kind) => parse_day(kind, self.slice(buf)).map(value::CalendarDay::nanos),
