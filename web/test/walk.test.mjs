@@ -90,7 +90,7 @@ test('queue, case, picture, actions, closed by a second person', async () => {
   await checkAccess('the queue');
 
   // The first spoofing case: who, why, and the order that was pulled on the picture.
-  await rows.filter({ hasText: 'spoofing' }).first().getByRole('link').click();
+  await rows.filter({ has: page.getByText('spoofing', { exact: true }) }).first().getByRole('link').click();
   await page.getByRole('heading', { name: /^Case \d+: spoofing$/ }).waitFor();
   const id = (await page.getByRole('heading', { level: 1 }).textContent()).match(/\d+/)[0];
   await page.getByRole('heading', { name: 'Why' }).waitFor();

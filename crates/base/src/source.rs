@@ -10,7 +10,7 @@ pub const READ_BYTES: usize = 256 << 10;
 pub struct InputBuffer<'s> {
     source_reader: &'s mut dyn Read,
     file_label: &'s str,
-    /// Its first [`InputBuffer::len`] bytes are of the input.
+    /// Its first [`InputBuffer::unread_bytes`] bytes are of the input.
     pub buf: Vec<u8>,
     /// The number of bytes read and not consumed.
     pub unread_bytes: usize,

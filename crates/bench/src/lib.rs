@@ -46,7 +46,7 @@ const BENCHES: [(&str, &[&str], BenchFunction); 15] = [
     ("itch", &["events", "with-orders"], itch::run),
     ("iso20022", &["pacs008"], iso20022::run),
     ("store", &["ingest", "scan", "size"], store::run),
-    ("watch", &["otr", "wash", "spoofing", "three", "alert-latency"], watch::run),
+    ("watch", &["otr", "wash", "layering", "three", "all", "alert-latency", "snapshot"], watch::run),
     ("cases", &["alert-to-case"], answers::run_cases),
     ("serve", &["local", "get"], answers::run_serve),
     ("book", &["flow", "deep"], book::run),

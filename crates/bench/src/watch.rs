@@ -1,24 +1,34 @@
-//! `bench watch`: events through scenarios, from memory, on one core.
+//! `bench watch`: the stream of `generate bench` through scenarios, from memory, on one core.
 
 use crate::answers;
 use crate::context::BenchContext;
 use crate::error::Error;
 use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
-use unitape_model::{Dictionary, Event, frames};
+use std::io::Write;
+use unitape_model::{Dictionary, Event, Position, frames};
+use unitape_sim::surveillance::{SurveillanceConfig, SurveillanceStream};
 use unitape_watch::twin::naive::Twins;
-use unitape_watch::twin::sample;
-use unitape_watch::{Alert, ScenarioSelection, Watch};
+use unitape_watch::{Alert, ScenarioSelection, StateReader, TapeWatch, Watch, WatchState};
 
-/// The cases and the scenarios that each runs.
-const CASES: [(&str, &[&str]); 4] = [
-    ("otr", &["order_to_trade_ratio"]),
-    ("wash", &["wash_trade"]),
-    ("spoofing", &["spoofing"]),
-    ("three", &THREE),
+/// A case: its name, its scenarios (all if empty), and the hash of its alerts over the full stream.
+type WatchCase = (&'static str, &'static [&'static str], &'static str);
+
+const CASES: [WatchCase; 5] = [
+    ("otr", &["order_to_trade_ratio"], ""),
+    ("wash", &["wash_trade"], ""),
+    ("layering", &["layering"], ""),
+    ("three", &THREE, ""),
+    ("all", &[], ""),
 ];
 
-/// The scenarios of `three` and of `alert-latency`.
-pub(crate) const THREE: [&str; 3] = ["order_to_trade_ratio", "spoofing", "wash_trade"];
+/// The scenarios of `three`, `snapshot` and `alert-latency`.
+pub(crate) const THREE: [&str; 3] = ["order_to_trade_ratio", "wash_trade", "layering"];
+
+/// Events of the full stream.
+const EVENTS: u64 = 10_000_000;
+
+/// Events of the stream on which the alerts are compared with the slow twins'. These are quadratic.
+const TWIN_EVENTS: u64 = 300_000;
 
 /// Runs the cases.
 pub fn run(
@@ -28,79 +38,191 @@ pub fn run(
     if context.wants("watch", "alert-latency") {
         answers::run_alert_latency(context, out)?;
     }
-    let wanted = || CASES.iter().filter(|(case, _)| context.wants("watch", case));
-    if wanted().next().is_none() {
+    let wanted = || CASES.iter().filter(|(case, ..)| context.wants("watch", case));
+    let has_snapshot = context.wants("watch", "snapshot");
+    if wanted().next().is_none() && !has_snapshot {
         return Ok(());
     }
-    let (arena, names) = sample::orders(context.pick(5_000, 500_000) as usize, 42);
-    let input =
-        WatchedEvents { hash: sha256(&arena), events: events(&arena), bytes: arena.len() as u64, names };
-    wanted().try_for_each(|(case, scenarios)| out(measure(context, case, scenarios, &input)?))
+    let input = EventStream::new(context.pick(20_000, EVENTS));
+    for case in wanted() {
+        compare_with_twins(case, context.pick(2_000, TWIN_EVENTS))?;
+        out(measure(context, case, &input)?)?;
+    }
+    if has_snapshot { measure_snapshot(context, &input, out) } else { Ok(()) }
 }
 
-struct WatchedEvents<'a> {
-    hash: String,
-    events: Vec<Event<'a>>,
-    bytes: u64,
+/// The frames of a stream.
+struct EventStream {
+    events: u64,
+    arena: Vec<u8>,
+    definitions: Vec<u8>,
     names: Dictionary,
+    hash: String,
 }
 
-fn events(arena: &[u8]) -> Vec<Event<'_>> {
-    frames(arena).map(|(_, _, frame)| Event::new(frame).expect("a frame of the sample")).collect()
+impl EventStream {
+    fn new(events: u64) -> Self {
+        let mut stream = SurveillanceStream::new(SurveillanceConfig::with_events(events));
+        let (mut arena, mut definitions) = (Vec::new(), Vec::new());
+        stream.write_definitions(&mut definitions);
+        while stream.next_unit(&mut arena) {}
+        let hash = sha256(&arena);
+        Self { events, arena, definitions, names: stream.names().clone(), hash }
+    }
+
+    fn events(&self) -> impl Iterator<Item = (Event<'_>, u64)> {
+        let events =
+            frames(&self.arena).map(|(_, _, frame)| Event::new(frame).expect("a frame of the stream"));
+        events.zip(1..)
+    }
+}
+
+/// Fails if the alerts of the case differ from those of the slow twins.
+fn compare_with_twins((case, scenarios, _): &WatchCase, events: u64) -> Result<(), Error> {
+    let input = EventStream::new(events);
+    let selection = ScenarioSelection::of(scenarios);
+    let (mut watch, mut twins) = (Watch::new(&selection)?, Twins::new(&selection)?);
+    let (mut fast, mut slow) = (Vec::new(), Vec::new());
+    for (event, seq) in input.events() {
+        watch.on_event(&event, seq, None, &input.names, &mut fast);
+        twins.on_event(&event, seq, &input.names, &mut slow);
+    }
+    let (alerts, expected) = (fast.len(), slow.len());
+    if hash_of_alerts(fast) != hash_of_alerts(slow) {
+        let message = format!("watch {case}: {alerts} alerts, the slow twins give {expected}, or others");
+        return Err(Error::Failed(message));
+    }
+    Ok(())
 }
 
 fn measure(
     context: &BenchContext,
-    case: &str,
-    scenarios: &[&str],
-    input: &WatchedEvents<'_>,
+    (case, scenarios, frozen): &WatchCase,
+    input: &EventStream,
 ) -> Result<BenchRecord, Error> {
-    let selection = ScenarioSelection::of(scenarios);
-    let mut twins = Twins::new(&selection)?;
-    let (mut slow, mut alerts) = (HexSha256::default(), Vec::new());
-    let mut expected = 0;
-    for (event, seq) in input.events.iter().zip(1..) {
-        twins.on_event(event, seq, &input.names, &mut alerts);
-        expected += alerts.len();
-        alerts.drain(..).for_each(|alert| add(&mut slow, alert));
-    }
-    let slow = slow.hex();
-    let (mut watch, mut repeats) = (Watch::new(&selection)?, RepeatTimes::default());
+    let resident_before = resident_bytes();
+    let mut watch = Watch::new(&ScenarioSelection::of(scenarios))?;
+    let (mut repeats, mut alerts) = (RepeatTimes::default(), Vec::new());
+    let mut expected: Option<(usize, String)> = None;
     // The first round warms up: tables have grown to the size they keep.
-    for round in 0..=context.repeats(7) {
+    for round in 0..=context.repeats(3) {
         watch.reset();
         let mut warm_up = RepeatTimes::default();
         let times = if round == 0 { &mut warm_up } else { &mut repeats };
         times.time(|| {
-            for (event, seq) in input.events.iter().zip(1..) {
-                watch.on_event(event, seq, None, &input.names, &mut alerts);
+            for (event, seq) in input.events() {
+                watch.on_event(&event, seq, None, &input.names, &mut alerts);
             }
         });
-        let mut fast = HexSha256::default();
-        let alert_count = alerts.len();
-        alerts.drain(..).for_each(|alert| add(&mut fast, alert));
-        if fast.hex() != slow {
-            let message =
-                format!("watch {case}: {alert_count} alerts, the slow twin gives {expected}, or others");
-            return Err(Error::Failed(message));
+        let outcome = (alerts.len(), hash_of_alerts(std::mem::take(&mut alerts)));
+        let first = expected.get_or_insert_with(|| outcome.clone());
+        if *first != outcome {
+            return Err(Error::Failed(format!("watch {case}: the alerts of two repeats differ")));
         }
     }
+    let state_bytes = resident_bytes().saturating_sub(resident_before);
+    let (alert_count, hash) = expected.expect("at least one round ran");
+    if input.events == EVENTS && hash != *frozen {
+        let message = format!(
+            "watch {case}: the {alert_count} alerts of the full stream have the hash {hash}, not {frozen}"
+        );
+        return Err(Error::Failed(message));
+    }
+    let names = if scenarios.is_empty() { "all scenarios".to_owned() } else { scenarios.join(", ") };
+    let mut forgotten: u64 = watch.metrics().map(|(_, metrics)| metrics.bound_hit).sum();
+    forgotten += watch.shared_metrics().orders_bound_hit;
     let method = format!(
-        "{} events (orders, amends, cancels, executions, best prices) of {} traders in {} instruments at 3 venues from \
-         memory through {}; {expected} alerts, equal to the slow twin's in every repeat",
-        input.events.len(),
-        sample::TRADERS,
-        sample::INSTRUMENTS,
-        scenarios.join(", "),
+        "the {} events of `generate bench` from memory through {names}; {alert_count} alerts, the same in every repeat, and on \
+         a stream of {TWIN_EVENTS} events those of the slow twins; {} MB of state, {forgotten} entries forgotten for lack of room",
+        input.events,
+        state_bytes / 1_000_000,
     );
-    let record = repeats.record("watch", case, input.events.len() as u64, input.bytes, method);
-    Ok(BenchRecord { input_sha256: Some(input.hash.clone()), output_sha256: Some(slow), ..record })
+    let record = repeats.record("watch", case, input.events, input.arena.len() as u64, method);
+    Ok(BenchRecord { input_sha256: Some(input.hash.clone()), output_sha256: Some(hash), ..record })
 }
 
-/// Adds the fields of an alert that the twin also has: all but the detail, which is for people.
-fn add(hash: &mut HexSha256, alert: Alert) {
-    let mut line = Vec::new();
-    Alert { detail: serde_json::Value::Null, ..alert }.write_json(&mut line, None);
-    line.push(b'\n');
-    hash.add(&line);
+/// Measures the snapshot of the state after the whole stream: the pause while it is saved in memory, its way to the disk, and
+/// the restart from it.
+fn measure_snapshot(
+    context: &BenchContext,
+    input: &EventStream,
+    out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let selection = ScenarioSelection::of(&THREE);
+    let judge = || -> Result<TapeWatch, Error> {
+        let (mut watch, mut alerts) = (TapeWatch::new(&selection)?, Vec::new());
+        for (_, _, frame) in frames(&input.definitions) {
+            watch.on_frame(Position(0), frame, 0, &mut alerts)?;
+        }
+        for ((_, _, frame), seq) in frames(&input.arena).zip(1..) {
+            watch.on_frame(Position(0), frame, seq, &mut alerts)?;
+        }
+        Ok(watch)
+    };
+    let watch = judge()?;
+    let scratch_dir = context.fresh("snapshot")?;
+    let path = scratch_dir.path().join("state");
+    let (mut pause, mut disk, mut restart) =
+        (RepeatTimes::default(), RepeatTimes::default(), RepeatTimes::default());
+    let mut state = Vec::new();
+    for _ in 0..context.repeats(3) {
+        state.clear();
+        pause.time(|| watch.save(&mut state));
+        disk.time(|| {
+            let mut file = std::fs::File::create(&path)?;
+            file.write_all(&state)?;
+            file.sync_all()
+        })
+        .map_err(|e| Error::Failed(format!("{}: {e}", path.display())))?;
+        let mut loaded = TapeWatch::new(&selection)?;
+        restart
+            .time(|| {
+                let bytes = std::fs::read(&path).ok()?;
+                let mut reader = StateReader::new(&bytes);
+                loaded.load(&mut reader).and_then(|()| reader.finish()).ok()
+            })
+            .ok_or_else(|| Error::Failed("watch snapshot: the state does not load".to_owned()))?;
+        let mut again = Vec::new();
+        loaded.save(&mut again);
+        if again != state {
+            return Err(Error::Failed("watch snapshot: the loaded state is another one".to_owned()));
+        }
+    }
+    let conditions = [
+        ("pause", pause, "the state is copied into memory; the watch stands still meanwhile"),
+        ("disk", disk, "the copy is written to a file and flushed"),
+        ("restart", restart, "the file is read and becomes a state"),
+    ];
+    for (condition, times, action) in conditions {
+        let method = format!(
+            "{action}: {} bytes, of {} after the {} events of `generate bench`; saved again, the loaded state has the same bytes",
+            state.len(),
+            THREE.join(", "),
+            input.events
+        );
+        let record = times.record("watch", "snapshot", 1, state.len() as u64, method);
+        let place = Some(context.medium.clone());
+        let input_sha256 = Some(input.hash.clone());
+        out(BenchRecord { condition: Some(condition.to_owned()), place, input_sha256, ..record })?;
+    }
+    Ok(())
+}
+
+/// Hashes the fields of the alerts that the twins also have: all but the detail, which is for people.
+fn hash_of_alerts(alerts: Vec<Alert>) -> String {
+    let (mut hash, mut line) = (HexSha256::default(), Vec::new());
+    for alert in alerts {
+        line.clear();
+        Alert { detail: serde_json::Value::Null, ..alert }.write_json(&mut line, None);
+        line.push(b'\n');
+        hash.add(&line);
+    }
+    hash.hex()
+}
+
+/// Returns the memory of this process that is in use, bytes; 0 where the system does not tell.
+fn resident_bytes() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok();
+    let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
 }

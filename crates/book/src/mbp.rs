@@ -189,7 +189,7 @@ impl LevelBook {
         self.apply_simple(change, levels_max).unwrap_or_else(|| self.apply_any(change, levels_max))
     }
 
-    /// Applies the usual kinds of change: see [`LevelBook::add`], [`LevelBook::change`] and [`LevelBook::remove`]. It
+    /// Applies the usual kinds of change: see [`LevelBook::add_level`], [`LevelBook::change_level`] and [`LevelBook::remove`]. It
     /// returns none for all others and changes nothing.
     #[inline]
     fn apply_simple(&mut self, change: &LevelChange, levels_max: DepthLimit) -> Option<LevelChangeOutcome> {
@@ -246,7 +246,7 @@ impl LevelBook {
         Some(half.is_sorted_at(side, index))
     }
 
-    /// Puts a whole level in the place of another one; as [`LevelBook::add`].
+    /// Puts a whole level in the place of another one; as [`LevelBook::add_level`].
     #[inline(always)]
     pub fn change_level(&mut self, side: Side, depth: u32, rung: StoredLevel) -> Option<bool> {
         let half = &mut self.sides[side as usize];

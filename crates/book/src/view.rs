@@ -65,7 +65,7 @@ impl<'a> ListingView<'a> {
         self.inner().choose(&options.basis_order, self.books.now, options.stale_after_ns)
     }
 
-    /// Returns the best prices of the first basis in [`crate::BookOptions::prefer`] that has data and is not stale.
+    /// Returns the best prices of the first basis in [`crate::BookOptions::basis_order`] that has data and is not stale.
     pub fn bbo(self) -> Bbo {
         match self.basis() {
             Some(basis) => self.book(basis).bbo(),
@@ -179,7 +179,7 @@ impl<'a> BookView<'a> {
         orders.into_iter().flatten().map(|order| self.books.store.view(order))
     }
 
-    /// Returns the orders that are in no queue (see [`OrderView::queued`]), latest first.
+    /// Returns the orders that are in no queue (see [`OrderView::is_queued`]), latest first.
     pub fn unqueued_orders(self) -> impl Iterator<Item = OrderView> + use<'a> {
         let listing = self.inner();
         let orders = (self.basis == Basis::Orders).then(|| listing.orders.unqueued_orders(&self.books.store));

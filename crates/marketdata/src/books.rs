@@ -69,7 +69,7 @@ struct InstrumentBook {
     broken: bool,
     /// The listener considers it stale: this was reported last, or nothing yet.
     reported_stale: bool,
-    /// In [`Books::touched`], in [`Books::newly_broken`].
+    /// In [`Books::touched_instruments`], in [`Books::newly_broken`].
     is_touched: bool,
     is_newly_broken: bool,
     is_cleared: bool,

@@ -5,7 +5,7 @@
 //!                  └─ admit ─▶ learned     └─▶ learned             └─▶ known                     └─▶ "venue 2 is not defined"
 //! ```
 //!
-//! A reader of a tape gives each frame to [`DefinitionTable::admit`], in the order of the tape. A definition that does not
+//! A reader of a tape gives each frame to [`DefinitionTable::admit_event`], in the order of the tape. A definition that does not
 //! follow those before it, and an id that no definition precedes, is damage: an event under another name is a false
 //! event.
 
@@ -82,7 +82,7 @@ pub struct SourceDefinition {
 ///     e.set_text(EventSchema::for_kind(EventKind::Trade).find(field).unwrap(), text.as_bytes(), &mut ids).unwrap();
 /// }
 /// e.finish(0).unwrap();
-/// let refused = DefinitionTable::default().admit(&Event::new(&arena).unwrap()).unwrap_err();
+/// let refused = DefinitionTable::default().admit_event(&Event::new(&arena).unwrap()).unwrap_err();
 /// assert_eq!(refused.to_string(), "instrument 1 is not defined");
 /// ```
 #[derive(Clone, Debug)]
@@ -147,11 +147,11 @@ impl DefinitionTable {
         self.lost
     }
 
-    /// Takes the next frame of the tape, as [`DefinitionTable::admit`] does, and returns the event in it. Returns
+    /// Takes the next frame of the tape, as [`DefinitionTable::admit_event`] does, and returns the event in it. Returns
     /// `None` for a user's message.
     ///
     /// # Errors
-    /// Fails as [`DefinitionTable::admit`] does, and if the kind of the frame is unknown.
+    /// Fails as [`DefinitionTable::admit_event`] does, and if the kind of the frame is unknown.
     #[inline]
     pub fn admit_frame<'a>(&mut self, frame: &'a [u8]) -> Result<Option<Event<'a>>, FrameFault> {
         let Some(event) = Event::new(frame) else {

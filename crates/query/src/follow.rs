@@ -187,7 +187,7 @@ impl TapeFollower {
     /// Steps back onto the frame at `position`, which was given last.
     ///
     /// # Errors
-    /// Fails as [`TapeFollower::step`] does.
+    /// Fails as [`TapeFollower::next_step`] does.
     pub fn step_back(&mut self, position: Position) -> Result<(), Error> {
         self.reader.seek_frame(position).map(drop)
     }
@@ -196,7 +196,7 @@ impl TapeFollower {
     /// caller looks again.
     ///
     /// # Errors
-    /// Fails as [`TapeFollower::step`] does.
+    /// Fails as [`TapeFollower::next_step`] does.
     pub fn wait(&mut self) -> Result<FollowOutcome<'static>, Error> {
         match self.reader.wait(LOOK) {
             Ok(_) => Ok(FollowOutcome::AtEnd),

@@ -189,7 +189,7 @@ impl BestPriceTape {
     /// Waits at the end of the input until there is more, or for a fifth of a second.
     ///
     /// # Errors
-    /// Fails as [`BestPriceTape::step`] does.
+    /// Fails as [`BestPriceTape::apply_next`] does.
     pub fn wait(&mut self) -> Result<(), Error> {
         match self.replay.wait()? {
             ReplayOutcome::Rewound { .. } => Err(self.output.input_cut()),

@@ -9,7 +9,7 @@
 //!
 //! With running counts, a window is a difference of two entries, so an event in order costs the same for any window
 //! length. Time may go back: a late entry is inserted at its place. Entries are kept for two windows, so entries up to
-//! one window late are counted exactly. [`WindowCounts::complete`] shows when an entry was forgotten that could have
+//! one window late are counted exactly. [`WindowCounts::is_complete`] shows when an entry was forgotten that could have
 //! been in the window.
 
 use crate::state::{StateFault, StateReader, StateValue, WatchState};

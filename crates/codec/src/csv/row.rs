@@ -19,7 +19,7 @@ pub(super) struct RowValueSpans {
 pub(super) struct ValueSpan {
     pub start: u32,
     pub end: u32,
-    /// In [`RowValueSpans::text`], not in the row.
+    /// In [`RowValueSpans::unquoted_text`], not in the row.
     pub is_in_text: bool,
 }
 

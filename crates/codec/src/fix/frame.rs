@@ -317,7 +317,7 @@ impl FixFramer {
         line.map_or(last_message_start, |line| line + 1)
     }
 
-    /// Finds the first message start at or after `from`. Like [`FixFramer::cut`], it guesses.
+    /// Finds the first message start at or after `from`. Like [`FixFramer::last_message_start`], it guesses.
     #[must_use]
     pub fn find_message(&self, buf: &[u8], from: usize) -> Option<usize> {
         let mut starts = scan::message_starts(buf, from, self.sep, &self.data);

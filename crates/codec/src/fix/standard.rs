@@ -146,8 +146,8 @@ impl GroupMembership {
     /// use unitape_codec::fix::GroupMembership;
     ///
     /// let entries = GroupMembership::new(b"W", 268);
-    /// assert!(entries.members.contains(&290) && entries.outside.contains(&55));
-    /// assert!(!entries.members.contains(&55) && !entries.outside.contains(&290));
+    /// assert!(entries.members.contains(&290) && entries.outer_tags.contains(&55));
+    /// assert!(!entries.members.contains(&55) && !entries.outer_tags.contains(&290));
     /// ```
     #[must_use]
     pub fn new(msg_type: &[u8], count: u32) -> Self {

@@ -41,7 +41,7 @@ pub(super) enum TemplateSlotRanges {
     None,
     /// This many, from this slot on.
     One(SharedArea),
-    /// A range of [`StepProgram::pieces`].
+    /// A range of [`StepProgram::shared_areas`].
     Several { from: u32, to: u32 },
 }
 

@@ -536,7 +536,7 @@ impl Block {
         self.index.by_key(key)
     }
 
-    /// Finds or adds the session `name`. If `key` is given, [`Self::session`] finds the session too.
+    /// Finds or adds the session `name`. If `key` is given, [`Self::find_session`] finds the session too.
     pub fn session_by_name(&mut self, name: &[u8], key: Option<&SessionNameKey>) -> usize {
         let id = self.index.id(&mut self.sessions, name);
         if let Some(key) = key {

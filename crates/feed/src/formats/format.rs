@@ -63,7 +63,7 @@ pub trait ByteFormat: Debug + Send + Sync {
         None
     }
 
-    /// Returns the maximum length of [`ByteFormat::head`] in bytes; 0 if the format has no head.
+    /// Returns the maximum length of [`ByteFormat::source_head`] in bytes; 0 if the format has no head.
     fn head_bytes(&self) -> usize {
         0
     }

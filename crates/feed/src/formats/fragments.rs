@@ -7,7 +7,7 @@
 //!
 //! A datagram takes the place of the first of its fragments that the capture has: the sender sent it before what lies between
 //! them. For that the fragments up to the end of the block are put together when the first one is met. A block ends only where
-//! no datagram waits for fragments (see [`FragmentScan::cut`]), so that it is decoded by itself.
+//! no datagram waits for fragments (see [`FragmentScan::cut_offset`]), so that it is decoded by itself.
 //!
 //! A datagram waits for [`WAIT_NS_MAX`] by the times of the capture and for [`WAIT_BYTES_MAX`] of the file: less than a host
 //! waits, because what follows has to wait too. Where one always begins before another one is whole, all that wait are given up

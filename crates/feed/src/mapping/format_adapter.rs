@@ -160,7 +160,7 @@ pub trait ParsedMessage {
         SequenceEffect::Counts
     }
 
-    /// Returns whether the value has the form that its format requires. [`ParsedMessage::set`] refuses a value that
+    /// Returns whether the value has the form that its format requires. [`ParsedMessage::set_field`] refuses a value that
     /// has another form; so does an unlisted field whose name implies the form.
     #[inline]
     fn is_of_form(&self, value: Self::Ref) -> bool {

@@ -49,7 +49,7 @@ pub struct HeldTape {
 pub enum ReceiverStep {
     /// Nothing to do.
     Nothing,
-    /// The sender has accepted. The caller opens its tape, then calls [`ReceiverSession::begin`].
+    /// The sender has accepted. The caller opens its tape, then calls [`ReceiverSession::begin_following`].
     Welcomed(Welcome),
     /// The sender has refused, or has ended the session because of a failure.
     Refused(Refusal),

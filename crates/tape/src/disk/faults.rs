@@ -131,8 +131,8 @@ pub(crate) fn take_fault(call: SystemCall) -> Option<InjectedFault> {
     let armed = &mut table[call as usize];
     armed.calls += 1;
     let fault = armed.fault?;
-    if armed.left > 1 {
-        armed.left -= 1;
+    if armed.calls_left > 1 {
+        armed.calls_left -= 1;
         return None;
     }
     if !fault.always {

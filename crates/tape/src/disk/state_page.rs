@@ -189,7 +189,7 @@ impl StatePage {
     /// Reads the recorded position without keeping the page.
     ///
     /// # Errors
-    /// Fails as [`Self::look`] does.
+    /// Fails as [`Self::attach_reader`] does.
     pub fn peek(paths: &TapePaths) -> Result<Position> {
         Ok(Self::attach_reader(paths)?.map_or(Position(0), |state| state.recorded_now()))
     }

@@ -78,7 +78,7 @@ pub enum RepairRemedy {
     Mend,
     /// A repair needs [`RepairOptions::accept_unverified`].
     Accept,
-    /// A repair needs [`RepairOptions::truncate`].
+    /// A repair needs [`RepairOptions::truncates`].
     Truncate,
     /// A repair needs one of the two options.
     AcceptOrTruncate,
@@ -114,7 +114,7 @@ pub struct RepairCut {
     pub end_before_cut: Position,
     /// Events that can be read after the cut, and are lost.
     pub events: u64,
-    /// The cut is made, or would be with [`RepairOptions::apply`]; otherwise it needs [`RepairOptions::truncate`].
+    /// The cut is made, or would be with [`RepairOptions::apply`]; otherwise it needs [`RepairOptions::truncates`].
     pub is_applied: bool,
 }
 

@@ -102,7 +102,7 @@ impl RecordFramer {
     }
 
     /// Returns the first record from `offset` on and the number of records like it, at most [`LANES`]. They have the
-    /// same type, length and line end, and [`RecordFramer::fill`] finds them first too. Returns `None` if each record
+    /// same type, length and line end, and [`RecordFramer::frame_records`] finds them first too. Returns `None` if each record
     /// must be looked at.
     #[inline]
     #[must_use]

@@ -121,7 +121,7 @@ struct LaneFaults {
 struct LaneBuffers<'l> {
     lane_values: &'l mut Lanes,
     scratch: &'l mut Lanes,
-    /// The column's flag, from one batch to the next: [`BatchColumn::odd`].
+    /// The column's flag, from one batch to the next: [`BatchColumn::has_odd_values`].
     has_odd_values: &'l mut bool,
 }
 
@@ -170,7 +170,7 @@ impl BatchReader {
         Some((op, self.batch_columns[op].numbers?))
     }
 
-    /// Reads the records that start at `starts`, at most [`LANES`], each with [`BatchReader::reach`] bytes after its
+    /// Reads the records that start at `starts`, at most [`LANES`], each with [`BatchReader::bytes_needed`] bytes after its
     /// start. Returns the lanes that are good records, a bit each; those of the others have no meaning.
     ///
     /// # Panics
@@ -186,11 +186,11 @@ impl BatchReader {
         self.read_rows(decoder, ScatteredRecords { bytes, starts }, prefetch_range)
     }
 
-    /// Reads records at one distance, as [`BatchReader::read`] does; the bytes in `behind` are read next.
+    /// Reads records at one distance, as [`BatchReader::read_batch`] does; the bytes in `behind` are read next.
     ///
     /// # Panics
     /// Panics if there are more than [`LANES`] records, or if the bytes of a record do not extend as far as
-    /// [`BatchReader::reach`].
+    /// [`BatchReader::bytes_needed`].
     #[inline]
     pub fn read_strided(
         &mut self,

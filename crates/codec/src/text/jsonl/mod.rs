@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A file that begins with `[` is **one list** of such objects, as exports of chats are, on one line or on many: each entry
-//! of the list is a message ([`TextMessageDecoder::begin`] says so to the decoder). If a value follows the `[` at once, as
+//! of the list is a message ([`TextMessageDecoder::inspect_head`] says so to the decoder). If a value follows the `[` at once, as
 //! in `[336,{"as":…},"book-10"]`, the lines are messages that are lists.
 //!
 //! **Lines** end with `\n`; blank ones are nothing, a byte order mark before one is skipped. A fault in a line

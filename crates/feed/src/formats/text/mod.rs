@@ -422,7 +422,7 @@ impl TextFieldSelection {
 /// A counted list in whose place there is another value.
 #[derive(Clone, Copy, Debug)]
 struct ListPosition {
-    /// Index of the list in [`TextFieldSelection::counts`].
+    /// Index of the list in [`TextFieldSelection::count_slots`].
     index: usize,
     /// The value is a member of the object that is in place of the list.
     is_member: bool,

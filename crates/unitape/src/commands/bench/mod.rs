@@ -16,7 +16,7 @@ use unitape_bench::{BenchOptions, CaseSelection, Error, TapeTuning};
   unitape bench tape/rtt --tune helper_cpus=1 --tune segment_bytes=16MiB
   unitape bench --render figures.jsonl
 
-Benches: tape (raw rtt rtt-64 rtt-rate rtt-load one-way sustained recorder-behind readers1 readers4 readers20 isolation), farm (empty), fix (orders jse orders-to-tape), fast (cme complex30000 moex2521, each with -half; handler book-latency; cme reads fast/cme in the directory that UNITAPE_SAMPLES names), fixed (taq taq-events taq-to-tape), csv (taq taq-events), swift (typed to-tape), itch (events with-orders), iso20022 (pacs008), store (ingest scan size), watch (otr wash spoofing three), book (flow deep), sim (events frames). Leave the machine alone while it measures. Exit code 1 when a measurement does not come out right.")]
+Benches: tape (raw rtt rtt-64 rtt-rate rtt-load one-way sustained recorder-behind readers1 readers4 readers20 isolation), farm (empty), fix (orders jse orders-to-tape), fast (cme complex30000 moex2521, each with -half; handler book-latency; cme reads fast/cme in the directory that UNITAPE_SAMPLES names), fixed (taq taq-events taq-to-tape), csv (taq taq-events), swift (typed to-tape), itch (events with-orders), iso20022 (pacs008), store (ingest scan size), watch (otr wash layering three all alert-latency snapshot), book (flow deep), sim (events frames). Leave the machine alone while it measures. Exit code 1 when a measurement does not come out right.")]
 pub struct BenchArgs {
     /// Benches, or single cases as bench/case [default: all]
     #[arg(value_name = "NAME")]
