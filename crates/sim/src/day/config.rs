@@ -119,6 +119,9 @@ impl SimConfig {
             check_range(scenario.id(), n.into(), 0, 1_000_000)?;
         }
         let planted = self.plant.iter().chain(&self.near_misses).filter(|(_, n)| **n > 0);
+        let least = planted.clone().map(|(scenario, _)| scenario.instruments_min()).max().unwrap_or(1);
+        let name = "instruments (for cross_product or abusive_squeeze)";
+        check_range(name, self.instruments as u64, least as u64, INSTRUMENTS_MAX)?;
         for scenario in planted.map(|(scenario, _)| *scenario).filter(|s| s.span_min_ns() > 0) {
             let name = match scenario {
                 Scenario::MarkingClose => "span_ns (for marking_close)",

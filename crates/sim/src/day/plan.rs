@@ -26,6 +26,16 @@ pub(crate) struct PlannedScene {
     pub stage: SceneStage,
 }
 
+impl PlannedScene {
+    /// Returns the books of the scene's instruments on all venues.
+    pub fn books_of_all_venues(&self, world: &SimulatedMarket) -> Vec<u32> {
+        let mut instruments = self.books.map(|book| world.instr_of(book)).to_vec();
+        instruments.dedup();
+        let books = |instr| (0..world.venues.len()).map(move |venue| world.book(venue, instr));
+        instruments.into_iter().flat_map(books).collect()
+    }
+}
+
 /// Where a scene is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SceneStage {
@@ -85,11 +95,15 @@ impl DayPlan {
         });
         // Scenes that need a certain time or a long one come first, or the others would have taken it.
         let mut wanted: Vec<_> = wanted.collect();
+        for (scenario, ..) in wanted.iter().filter(|w| w.0.is_of_pair() && w.2 > 0) {
+            scenes::link(*scenario, world);
+        }
         // In a crowded day short scenes would leave no gap for a long one.
         let needed_ns: u64 = wanted.iter().map(|w| w.0.longest_ns() * u64::from(w.2)).sum();
         let is_crowded = needed_ns > (times.closing_call - times.open) * world.instruments.len() as u64 / 3;
         wanted.sort_by_key(|(scenario, ..)| match scenario {
             Scenario::MarkingClose => (0, Reverse(0)),
+            pair if pair.is_of_pair() => (1, Reverse(1)),
             Scenario::InsiderNews => (1, Reverse(0)),
             other => (2, Reverse(if is_crowded { other.longest_ns() } else { 0 })),
         });
@@ -109,31 +123,43 @@ impl DayPlan {
                     plan.messages.push(PlannedMessage { number, miss, n: n as usize });
                     continue;
                 }
+                let pair = scenes::pair_of(scenario, miss, n as usize, world);
                 let reservation = if scenario == Scenario::MarkingClose {
                     calendar.reserve_close(rng)
                 } else {
-                    let is_free = |instr| !scenario.is_daily() || !daily.contains(&(scenario, instr));
+                    let is_free = |instr| match pair {
+                        Some([first, _]) => instr == first,
+                        None => !daily.iter().any(|(other, at)| *at == instr && scenario.excludes(*other)),
+                    };
                     // A volume spike has ten minutes to compare with.
                     let earliest = if scenario.measures_volume() { times.open + 600 * S } else { 0 };
-                    calendar.reserve(scenario.longest_ns() + 5 * S, earliest, is_free, rng)
+                    let long_ns = scenario.longest_ns() + 5 * S;
+                    calendar.reserve(SpanRequest { long_ns, earliest_ts: earliest, pair }, is_free, rng)
                 };
                 let (instr, start_ts) =
                     reservation.ok_or(Error::NoRoom { kind: scenario.id(), placed: n })?;
-                daily.insert((scenario, instr));
+                daily.extend(pair.unwrap_or([instr; 2]).map(|instr| (scenario, instr)));
                 let venues = world.venues.len();
                 let mut venue = || rng.below(venues as u64) as usize;
                 let (venue, mut other_venue) = (venue(), venue());
                 if scenario.venues_min() > 1 && venue == other_venue {
                     other_venue = (venue + 1) % venues;
                 }
-                let (book, other_book) = (world.book(venue, instr), world.book(other_venue, instr));
+                let (book, other_book) = match pair {
+                    Some([_, other]) => (world.book(venue, instr), world.book(venue, other)),
+                    None => (world.book(venue, instr), world.book(other_venue, instr)),
+                };
                 let close = (times.closing_call, times.close);
                 let placement = ScenePlacement { book, other_book, start_ts, close };
                 let first = world.members.len() as u32;
                 let scene = scenes::make(scenario, miss, n as usize, &placement, world, rng);
                 let (cast, books) = (first..world.members.len() as u32, [book, other_book]);
                 // Such a scene prints once just after the open, before all others.
-                let start_ts = if scenario.measures_volume() { times.open + S } else { start_ts };
+                let start_ts = match scenario {
+                    _ if scenario.measures_volume() => times.open + S,
+                    _ if scenario.joins_auction() => times.call + S,
+                    _ => start_ts,
+                };
                 plan.scenes.push(PlannedScene {
                     start_ts,
                     scenario,
@@ -150,13 +176,25 @@ impl DayPlan {
             let halted_ns = (room / 4).clamp(2 * S, 120 * S) + rng.below(room.clamp(S, 120 * S));
             let call_ns = (halted_ns / 4).max(S);
             let (instr, start_ts) = calendar
-                .reserve(halted_ns + call_ns + S, 0, |_| true, rng)
+                .reserve(
+                    SpanRequest { long_ns: halted_ns + call_ns + S, earliest_ts: 0, pair: None },
+                    |_| true,
+                    rng,
+                )
                 .ok_or(Error::NoRoom { kind: "halt", placed: n })?;
             let call = start_ts + halted_ns;
             plan.halts.push(PlannedHalt { instr, start_ts, call, open: call + call_ns });
         }
         Ok(plan)
     }
+}
+
+/// The span that a scene or a halt needs.
+struct SpanRequest {
+    long_ns: u64,
+    earliest_ts: u64,
+    /// The two instruments of the scene, if it has two.
+    pair: Option<[InstrumentId; 2]>,
 }
 
 /// When each instrument is taken.
@@ -174,17 +212,19 @@ impl InstrumentReservations {
     /// with the start time, which is not before `earliest_ts`.
     fn reserve(
         &mut self,
-        long_ns: u64,
-        earliest_ts: u64,
+        request: SpanRequest,
         is_free: impl Fn(InstrumentId) -> bool,
         rng: &mut Rng,
     ) -> Option<(InstrumentId, u64)> {
+        let SpanRequest { long_ns, earliest_ts, pair } = request;
+        let other = pair.map(|pair| pair[1].index());
         // The books settle first, and everything is over before the closing call.
         let (from, to) = (earliest_ts.max(self.times.open + 2 * S), self.times.closing_call - S);
         let room = to.checked_sub(from + long_ns).filter(|&room| room > 0)?;
         let instruments = self.reserved_spans.len();
         let can_start = |instr: usize, start_ts: u64| {
-            let mut spans = self.reserved_spans[instr].iter();
+            let others = other.into_iter().flat_map(|other| &self.reserved_spans[other]);
+            let mut spans = self.reserved_spans[instr].iter().chain(others);
             is_free(InstrumentId(instr as u32))
                 && spans.all(|&(start, end)| end < start_ts || start > start_ts + long_ns)
         };
@@ -196,12 +236,15 @@ impl InstrumentReservations {
         // In a full day: the first gap that is long enough.
         let (instr, start_ts) = random.or_else(|| {
             (0..instruments).find_map(|instr| {
-                let ends = self.reserved_spans[instr].iter().map(|&(_, end)| end + 1);
+                let others = other.into_iter().flat_map(|other| &self.reserved_spans[other]);
+                let ends = self.reserved_spans[instr].iter().chain(others).map(|&(_, end)| end + 1);
                 let mut starts = ends.chain([from]).filter(|start| (from..from + room).contains(start));
                 starts.find(|&start_ts| can_start(instr, start_ts)).map(|start_ts| (instr, start_ts))
             })
         })?;
-        self.reserved_spans[instr].push((start_ts, start_ts + long_ns));
+        for taken in [instr].into_iter().chain(other) {
+            self.reserved_spans[taken].push((start_ts, start_ts + long_ns));
+        }
         Some((InstrumentId(instr as u32), start_ts))
     }
 

@@ -220,7 +220,7 @@ impl Market {
             totals: Vec::new(),
             by_kind: BTreeMap::new(),
         };
-        market.measure_volumes();
+        market.measure_prints();
         market.endow();
         Ok(market)
     }
@@ -404,6 +404,9 @@ impl Market {
         }
         self.push_event(match *body {
             DayEventBody::List(entry) => MarketEventBody::List(entry),
+            DayEventBody::Position { owner, instr, qty, open_interest } => {
+                MarketEventBody::Position { owner, instr, qty, open_interest }
+            }
             body => MarketEventBody::Day { body, short },
         });
     }
@@ -478,7 +481,14 @@ impl Market {
     fn push_event(&mut self, body: MarketEventBody) {
         self.seq += 1;
         *self.by_kind.entry(body.kind()).or_default() += 1;
+        let quoted = match body {
+            MarketEventBody::NationalBest { instr, .. } => Some(instr),
+            _ => None,
+        };
         self.out.push(MarketEvent { seq: self.seq, ts: self.now, body });
+        if let Some(label) = quoted.and_then(|instr| self.sim.labels.quoted.remove(&instr)) {
+            self.complete(label);
+        }
         if !self.sim.labels.timed.is_empty() {
             self.complete_timed_labels();
         }
@@ -489,18 +499,27 @@ impl Market {
         let (due, later): (Vec<_>, _) =
             std::mem::take(&mut self.sim.labels.timed).into_iter().partition(|label| label.ts <= self.now);
         self.sim.labels.timed = later;
-        for mut label in due {
-            (label.first_seq, label.trigger_seq) = (self.ordinal(label.first_seq), self.seq);
-            self.labels.push(label);
-        }
+        due.into_iter().for_each(|label| self.complete(label));
     }
 
-    /// Measures the volume of the books whose scenes need it, on all days.
-    fn measure_volumes(&mut self) {
+    /// Completes a label at the last event.
+    fn complete(&mut self, mut label: AlertLabel) {
+        (label.first_seq, label.trigger_seq) = (self.ordinal(label.first_seq), self.seq);
+        self.labels.push(label);
+    }
+
+    /// Measures the volume of the books, and the prints of the instruments, whose scenes need it, on all days.
+    fn measure_prints(&mut self) {
         let plans = self.plans.iter().flat_map(|planned| &planned.plan.scenes);
         let scenes = self.sim.scenes.iter().chain(plans);
         for book in scenes.filter_map(|planned| planned.scene.measured_book()) {
             self.sim.x.desks[book as usize].volumes.get_or_insert_default();
+        }
+        let plans = self.plans.iter().flat_map(|planned| &planned.plan.scenes);
+        for planned in self.sim.scenes.iter().chain(plans).filter(|planned| planned.scenario.follows_prints())
+        {
+            let instr = self.sim.x.world.instr_of(planned.books[0]);
+            self.sim.x.prints.entry(instr).or_default();
         }
     }
 

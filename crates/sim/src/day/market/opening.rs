@@ -29,6 +29,7 @@ impl Market {
                 }
             }
         }
+        self.sim.x.endowed = self.holdings.clone();
     }
 
     /// Opens a day: its reference data have been given.

@@ -155,7 +155,7 @@ pub fn run(args: MarketArgs) -> output::Result {
 fn config(args: &MarketArgs) -> Result<SimConfig, CommandFailure> {
     let span_ns = args.minutes.saturating_mul(60_000_000_000);
     let possible: Vec<Scenario> = match args.is_full() {
-        true => Scenario::of_market(args.venues, args.days, span_ns).collect(),
+        true => Scenario::of_market(args.venues, args.instruments, args.days, span_ns).collect(),
         false => Scenario::SIMPLE_DAY.to_vec(),
     };
     let scenes = |option: &Option<Vec<String>>| match option {
