@@ -109,6 +109,12 @@ pub(crate) struct SimulatedVenues {
     pub start_ns: u64,
     /// The prints of the instruments whose scenes must know them.
     pub prints: FxHashMap<InstrumentId, InstrumentPrints>,
+    /// The previous closes of the constituents of the index on the first day.
+    pub index_base: Vec<i64>,
+    /// The previous close of the index in hundredths.
+    pub index_close: i64,
+    /// The number of the local day on which the index last fell to a level, and how many levels have fired on it.
+    pub breaker_levels: (u64, usize),
     /// The holdings of owners before the first day.
     pub endowed: BTreeMap<(u32, InstrumentId), i64>,
     /// A reference price in halves of a tick that a scene wants the market to publish.
@@ -150,6 +156,9 @@ impl SimulatedVenues {
             gate: None,
             start_ns: config.start_ns,
             prints: FxHashMap::default(),
+            index_base: Vec::new(),
+            index_close: 0,
+            breaker_levels: (0, 0),
             endowed: BTreeMap::new(),
             reference_half_ticks: None,
             lives: config.keep_lives.then(Vec::new),

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::config::{DayTimes, S, SimConfig};
+use super::market::CONSTITUENTS_MAX;
 use super::scenes::{self, PlannedPayments, Scenario, Scene, ScenePlacement};
 use super::world::SimulatedMarket;
 use crate::error::Error;
@@ -30,6 +31,9 @@ impl PlannedScene {
     /// Returns the books of the scene's instruments on all venues.
     pub fn books_of_all_venues(&self, world: &SimulatedMarket) -> Vec<u32> {
         let mut instruments = self.books.map(|book| world.instr_of(book)).to_vec();
+        if self.scenario == Scenario::Mwcb {
+            instruments = world.instrument_ids().take(CONSTITUENTS_MAX).collect();
+        }
         instruments.dedup();
         let books = |instr| (0..world.venues.len()).map(move |venue| world.book(venue, instr));
         instruments.into_iter().flat_map(books).collect()
@@ -102,11 +106,15 @@ impl DayPlan {
         let needed_ns: u64 = wanted.iter().map(|w| w.0.longest_ns() * u64::from(w.2)).sum();
         let is_crowded = needed_ns > (times.closing_call - times.open) * world.instruments.len() as u64 / 3;
         wanted.sort_by_key(|(scenario, ..)| match scenario {
-            Scenario::MarkingClose => (0, Reverse(0)),
+            Scenario::MarkingClose => (0, Reverse(1)),
+            Scenario::Mwcb => (0, Reverse(0)),
             pair if pair.is_of_pair() => (1, Reverse(1)),
             Scenario::InsiderNews => (1, Reverse(0)),
             other => (2, Reverse(if is_crowded { other.longest_ns() } else { 0 })),
         });
+        // When the whole market has fallen, no price can fall by a tenth for the first time on the day.
+        let has_falls = wanted.iter().any(|w| w.0 == Scenario::Mwcb && w.2 > 0);
+        let fall_ts = times.open + (times.closing_call - times.open) / 4 * 3;
         let mut daily = BTreeSet::new();
         for (scenario, miss, count) in wanted {
             if count > 0 && world.venues.len() < scenario.venues_min() {
@@ -123,30 +131,41 @@ impl DayPlan {
                     plan.messages.push(PlannedMessage { number, miss, n: n as usize });
                     continue;
                 }
-                let pair = scenes::pair_of(scenario, miss, n as usize, world);
+                let fixed = scenes::instruments_of(scenario, miss, n as usize, world);
                 let reservation = if scenario == Scenario::MarkingClose {
                     calendar.reserve_close(rng)
                 } else {
-                    let is_free = |instr| match pair {
-                        Some([first, _]) => instr == first,
+                    let is_free = |instr| match &fixed {
+                        Some(fixed) => instr == fixed[0],
                         None => !daily.iter().any(|(other, at)| *at == instr && scenario.excludes(*other)),
                     };
                     // A volume spike has ten minutes to compare with.
-                    let earliest = if scenario.measures_volume() { times.open + 600 * S } else { 0 };
+                    let earliest_ts = match scenario {
+                        _ if scenario.measures_volume() => times.open + 600 * S,
+                        Scenario::Mwcb => fall_ts,
+                        _ => 0,
+                    };
+                    let latest_ts = match scenario {
+                        Scenario::Mwcb => times.window,
+                        Scenario::RegSho201 if has_falls => fall_ts,
+                        _ => times.closing_call,
+                    };
                     let long_ns = scenario.longest_ns() + 5 * S;
-                    calendar.reserve(SpanRequest { long_ns, earliest_ts: earliest, pair }, is_free, rng)
+                    let others = fixed.iter().flatten().skip(1).map(|instr| instr.index()).collect();
+                    let request = SpanRequest { long_ns, earliest_ts, latest_ts, others };
+                    calendar.reserve(&request, is_free, rng)
                 };
                 let (instr, start_ts) =
                     reservation.ok_or(Error::NoRoom { kind: scenario.id(), placed: n })?;
-                daily.extend(pair.unwrap_or([instr; 2]).map(|instr| (scenario, instr)));
+                daily.extend(fixed.clone().unwrap_or(vec![instr]).into_iter().map(|instr| (scenario, instr)));
                 let venues = world.venues.len();
                 let mut venue = || rng.below(venues as u64) as usize;
                 let (venue, mut other_venue) = (venue(), venue());
                 if scenario.venues_min() > 1 && venue == other_venue {
                     other_venue = (venue + 1) % venues;
                 }
-                let (book, other_book) = match pair {
-                    Some([_, other]) => (world.book(venue, instr), world.book(venue, other)),
+                let (book, other_book) = match &fixed {
+                    Some(fixed) => (world.book(venue, instr), world.book(venue, fixed[1])),
                     None => (world.book(venue, instr), world.book(other_venue, instr)),
                 };
                 let close = (times.closing_call, times.close);
@@ -175,13 +194,14 @@ impl DayPlan {
             let room = config.span_ns / 50;
             let halted_ns = (room / 4).clamp(2 * S, 120 * S) + rng.below(room.clamp(S, 120 * S));
             let call_ns = (halted_ns / 4).max(S);
-            let (instr, start_ts) = calendar
-                .reserve(
-                    SpanRequest { long_ns: halted_ns + call_ns + S, earliest_ts: 0, pair: None },
-                    |_| true,
-                    rng,
-                )
-                .ok_or(Error::NoRoom { kind: "halt", placed: n })?;
+            let request = SpanRequest {
+                long_ns: halted_ns + call_ns + S,
+                earliest_ts: 0,
+                latest_ts: times.closing_call,
+                others: Vec::new(),
+            };
+            let (instr, start_ts) =
+                calendar.reserve(&request, |_| true, rng).ok_or(Error::NoRoom { kind: "halt", placed: n })?;
             let call = start_ts + halted_ns;
             plan.halts.push(PlannedHalt { instr, start_ts, call, open: call + call_ns });
         }
@@ -193,8 +213,9 @@ impl DayPlan {
 struct SpanRequest {
     long_ns: u64,
     earliest_ts: u64,
-    /// The two instruments of the scene, if it has two.
-    pair: Option<[InstrumentId; 2]>,
+    latest_ts: u64,
+    /// The indices of the other instruments that it needs.
+    others: Vec<usize>,
 }
 
 /// When each instrument is taken.
@@ -212,19 +233,19 @@ impl InstrumentReservations {
     /// with the start time, which is not before `earliest_ts`.
     fn reserve(
         &mut self,
-        request: SpanRequest,
+        request: &SpanRequest,
         is_free: impl Fn(InstrumentId) -> bool,
         rng: &mut Rng,
     ) -> Option<(InstrumentId, u64)> {
-        let SpanRequest { long_ns, earliest_ts, pair } = request;
-        let other = pair.map(|pair| pair[1].index());
+        let &SpanRequest { long_ns, earliest_ts, latest_ts, ref others } = request;
+        let all_of = |instr: usize| [instr].into_iter().chain(others.iter().copied());
         // The books settle first, and everything is over before the closing call.
-        let (from, to) = (earliest_ts.max(self.times.open + 2 * S), self.times.closing_call - S);
+        let (from, to) =
+            (earliest_ts.max(self.times.open + 2 * S), latest_ts.min(self.times.closing_call) - S);
         let room = to.checked_sub(from + long_ns).filter(|&room| room > 0)?;
         let instruments = self.reserved_spans.len();
         let can_start = |instr: usize, start_ts: u64| {
-            let others = other.into_iter().flat_map(|other| &self.reserved_spans[other]);
-            let mut spans = self.reserved_spans[instr].iter().chain(others);
+            let mut spans = all_of(instr).flat_map(|instr| &self.reserved_spans[instr]);
             is_free(InstrumentId(instr as u32))
                 && spans.all(|&(start, end)| end < start_ts || start > start_ts + long_ns)
         };
@@ -236,13 +257,13 @@ impl InstrumentReservations {
         // In a full day: the first gap that is long enough.
         let (instr, start_ts) = random.or_else(|| {
             (0..instruments).find_map(|instr| {
-                let others = other.into_iter().flat_map(|other| &self.reserved_spans[other]);
-                let ends = self.reserved_spans[instr].iter().chain(others).map(|&(_, end)| end + 1);
+                let spans = all_of(instr).flat_map(|instr| &self.reserved_spans[instr]);
+                let ends = spans.map(|&(_, end)| end + 1);
                 let mut starts = ends.chain([from]).filter(|start| (from..from + room).contains(start));
                 starts.find(|&start_ts| can_start(instr, start_ts)).map(|start_ts| (instr, start_ts))
             })
         })?;
-        for taken in [instr].into_iter().chain(other) {
+        for taken in all_of(instr) {
             self.reserved_spans[taken].push((start_ts, start_ts + long_ns));
         }
         Some((InstrumentId(instr as u32), start_ts))

@@ -100,6 +100,8 @@ pub(crate) struct LabelSet {
     pub timed: Vec<AlertLabel>,
     /// Labels that the next national best of the instrument completes.
     pub quoted: std::collections::BTreeMap<InstrumentId, AlertLabel>,
+    /// The label that the next value of the index completes.
+    pub index: Option<AlertLabel>,
     pub near_misses: Vec<NearMiss>,
 }
 

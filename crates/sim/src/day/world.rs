@@ -274,6 +274,14 @@ impl SimulatedMarket {
         &self.names
     }
 
+    /// Returns the name of the index.
+    pub(crate) fn index_name(&self) -> String {
+        match self.numbers_from / 1_000_000 {
+            0 => "UTIX".to_owned(),
+            market => format!("UTIX{market}"),
+        }
+    }
+
     /// Counts the books.
     pub fn books(&self) -> usize {
         self.venues.len() * self.instruments.len()

@@ -59,6 +59,7 @@ pub use event::{
     NewsRevision, OwnerLink, PriceLevel, ShortMark,
 };
 pub use frames::{write_market_frame, write_market_line};
+pub(crate) use index::{CONSTITUENTS_MAX, index_value};
 pub use truth::{MarketDayTotals, NewsImpact};
 
 use std::cmp::Reverse;
@@ -180,7 +181,7 @@ impl Market {
             plans.push_back(PlannedDay { config, plan, payment_scenes: from..planned_payments.len() });
         }
         let payments = PaymentGenerator::new(&first, &planned_payments, &mut world, &mut rng);
-        let ids = MarketNameIds::add(&mut world, first.market);
+        let ids = MarketNameIds::add(&mut world);
         let today = plans.pop_front().expect("there is a day at least");
         let salted = |salt: u64| Rng::new(first.seed ^ salt);
         let PlannedDay { config: day, mut plan, payment_scenes } = today;
@@ -481,14 +482,14 @@ impl Market {
     fn push_event(&mut self, body: MarketEventBody) {
         self.seq += 1;
         *self.by_kind.entry(body.kind()).or_default() += 1;
-        let quoted = match body {
-            MarketEventBody::NationalBest { instr, .. } => Some(instr),
+        let label_set = &mut self.sim.labels;
+        let label = match body {
+            MarketEventBody::NationalBest { instr, .. } => label_set.quoted.remove(&instr),
+            MarketEventBody::Index { .. } => label_set.index.take(),
             _ => None,
         };
         self.out.push(MarketEvent { seq: self.seq, ts: self.now, body });
-        if let Some(label) = quoted.and_then(|instr| self.sim.labels.quoted.remove(&instr)) {
-            self.complete(label);
-        }
+        label.into_iter().for_each(|label| self.complete(label));
         if !self.sim.labels.timed.is_empty() {
             self.complete_timed_labels();
         }
@@ -598,9 +599,9 @@ impl Sim {
 }
 
 impl MarketNameIds {
-    fn add(world: &mut SimulatedMarket, market: u32) -> MarketNameIds {
-        let number = if market == 0 { String::new() } else { market.to_string() };
-        let index = world.name(NameKind::Instrument, &format!("UTIX{number}"));
+    fn add(world: &mut SimulatedMarket) -> MarketNameIds {
+        let index_name = world.index_name();
+        let index = world.name(NameKind::Instrument, &index_name);
         let national = world.name(NameKind::Venue, "NBBO");
         for desk in 0..world.desks() {
             let letter = if desk % 2 == 0 { 'A' } else { 'B' };

@@ -21,6 +21,9 @@ pub(super) const DEFINITION: SceneDefinition = SceneDefinition {
 /// `settle_days`.
 pub(super) const SETTLE_DAYS: i32 = 3;
 
+/// The lead sells its position at another price than that of the purchase, or both would be a wash trade.
+const UNWIND_PX: i64 = -12;
+
 /// Returns whether the `n`th near miss needs a contract that expires later.
 pub(super) fn is_early(n: usize) -> bool {
     MISSES[n % MISSES.len()] == EARLY
@@ -41,7 +44,7 @@ fn write(terms: &mut SceneTerms<'_>, script: &mut Script) {
     };
     // Both contracts have the same tick. This is the price of the contract, less the premium, in the book of the next one.
     let next_px = terms.middle - premium - terms.other_middle;
-    let reach = next_px.abs() + 6;
+    let reach = next_px.abs().max(-UNWIND_PX) + 6;
     script.walls = [reach, reach];
     let qty = terms.rng.between(1, 9) * 100;
     script.on_book(1);
@@ -59,4 +62,6 @@ fn write(terms: &mut SceneTerms<'_>, script: &mut Script) {
     script.pause(terms.millis(500, 3_000));
     script.report_position();
     script.fires(Completion::Position);
+    script.pause(terms.millis(500, 3_000));
+    script.unwind(UNWIND_PX);
 }

@@ -1,20 +1,23 @@
 //! Instruments that are linked to others, for the scenes that need such a pair: the last ones of the list.
 
+use super::super::market::CONSTITUENTS_MAX;
 use super::super::world::{ContractTerms, SimulatedMarket};
 use super::{Scenario, abusive_squeeze};
 use unitape_model::InstrumentId;
 
-/// Returns the pair of a scene, the `n`th of its kind: the instrument that it is about first.
-pub(crate) fn pair_of(
+/// Returns the instruments of a scene, the `n`th of its kind, if it needs certain ones: the instrument that it is about
+/// first.
+pub(crate) fn instruments_of(
     scenario: Scenario,
     miss: bool,
     n: usize,
     world: &SimulatedMarket,
-) -> Option<[InstrumentId; 2]> {
+) -> Option<Vec<InstrumentId>> {
     match scenario {
-        Scenario::CrossProduct => Some(pair(world, 0)),
-        Scenario::AbusiveSqueeze if miss && abusive_squeeze::is_early(n) => Some(pair(world, 2)),
-        Scenario::AbusiveSqueeze => Some(pair(world, 1)),
+        Scenario::CrossProduct => Some(pair(world, 0).to_vec()),
+        Scenario::AbusiveSqueeze if miss && abusive_squeeze::is_early(n) => Some(pair(world, 2).to_vec()),
+        Scenario::AbusiveSqueeze => Some(pair(world, 1).to_vec()),
+        Scenario::Mwcb => Some(world.instrument_ids().take(CONSTITUENTS_MAX).collect()),
         _ => None,
     }
 }

@@ -19,6 +19,7 @@ mod linked;
 mod luld;
 mod messages;
 mod momentum_ignition;
+mod mwcb;
 mod off_market_trade;
 mod painting_tape;
 mod parking;
@@ -41,7 +42,7 @@ mod trade_through;
 mod volume_spike;
 mod wash;
 
-pub(crate) use linked::{link, pair_of};
+pub(crate) use linked::{instruments_of, link};
 pub(crate) use payment_script::{PaymentAction, PaymentScene, PlannedPayments, Transfer};
 pub(crate) use stage::{PendingLabel, SceneContext};
 
@@ -91,11 +92,12 @@ pub enum Scenario {
     EuVolatilityInterruption,
     PumpAndDump,
     AbusiveSqueeze,
+    Mwcb,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Scenario; 38] = [
+    pub const ALL: [Scenario; 39] = [
         Scenario::Spoofing,
         Scenario::Layering,
         Scenario::WashTrade,
@@ -134,6 +136,7 @@ impl Scenario {
         Scenario::EuVolatilityInterruption,
         Scenario::PumpAndDump,
         Scenario::AbusiveSqueeze,
+        Scenario::Mwcb,
     ];
 
     /// The scenarios of a simple day. A market of several days can have all.
@@ -191,6 +194,7 @@ impl Scenario {
                 | Scenario::Luld
                 | Scenario::EuVolatilityInterruption
                 | Scenario::AbusiveSqueeze
+                | Scenario::Mwcb
         )
     }
 
@@ -203,7 +207,11 @@ impl Scenario {
     pub(crate) const fn is_on_all_venues(self) -> bool {
         matches!(
             self,
-            Scenario::StopHunting | Scenario::TradeThrough | Scenario::Luld | Scenario::PumpAndDump
+            Scenario::StopHunting
+                | Scenario::TradeThrough
+                | Scenario::Luld
+                | Scenario::PumpAndDump
+                | Scenario::Mwcb
         ) || self.is_of_pair()
     }
 
@@ -224,7 +232,7 @@ impl Scenario {
 
     /// Returns how many instruments a market with a scene has at least.
     pub const fn instruments_min(self) -> usize {
-        if self.is_of_pair() { 8 } else { 1 }
+        if self.is_of_pair() || matches!(self, Scenario::Mwcb) { 8 } else { 1 }
     }
 
     /// Returns on which day of a market the first scene can be. The watch compares some payments with those of earlier
@@ -239,6 +247,7 @@ impl Scenario {
             Scenario::MarkingClose => 2 * WINDOW_NS,
             Scenario::PaymentsPassthrough => payments::PASSTHROUGH_NS + 60 * S,
             Scenario::InsiderNews => insider_news::LONGEST_NS + WINDOW_NS + 1_000 * S,
+            Scenario::Mwcb => 3_600 * S,
             _ => 0,
         }
     }
@@ -308,6 +317,7 @@ impl Scenario {
             Scenario::EuVolatilityInterruption => "eu_volatility_interruption",
             Scenario::PumpAndDump => "pump_and_dump",
             Scenario::AbusiveSqueeze => "abusive_squeeze",
+            Scenario::Mwcb => "mwcb",
         }
     }
 
@@ -339,6 +349,7 @@ impl Scenario {
             Scenario::Parking | Scenario::CrossProduct => 85 * S,
             Scenario::Luld => 350 * S,
             Scenario::PumpAndDump => 40 * S,
+            Scenario::Mwcb => 10 * S,
             Scenario::MarkingClose => 0, // it has times of its own
             _ if self.is_of_payments() => 0,
             _ => 25 * S,
@@ -385,6 +396,7 @@ pub(crate) fn make(
         Scenario::QuoteStuffing => Box::new(messages::QuoteStuffingScene::new(miss, n, placement, world)),
         Scenario::MarkingClose => Box::new(close::MarkingCloseScene::new(miss, n, placement, world, rng)),
         Scenario::RunawayAlgo => Box::new(runaway::RunawayAlgoScene::new(miss, n, placement, world)),
+        Scenario::Mwcb => Box::new(mwcb::BreakerScene::new(miss, n, placement, world, rng)),
         Scenario::VolumeSpike => {
             Box::new(volume_spike::VolumeSpikeScene::new(miss, n, placement, world, rng))
         }

@@ -203,6 +203,10 @@ enum Action {
     Corner {
         surplus: i64,
     },
+    /// The lead sells that back to the same member.
+    Unwind {
+        px: i64,
+    },
     /// The market reports the position of the lead's owner.
     ReportPosition,
 }
@@ -343,6 +347,11 @@ impl Script {
     /// Lets the lead buy, at the middle, the least quantity that is dominant among all long holdings, and a surplus.
     pub fn corner(&mut self, surplus: i64) {
         self.push(Action::Corner { surplus });
+    }
+
+    /// Lets the lead sell what it bought so back, or no later part would be large enough.
+    pub fn unwind(&mut self, px: i64) {
+        self.push(Action::Unwind { px });
     }
 
     /// Reports the position of the lead's owner.

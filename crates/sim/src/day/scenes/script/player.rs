@@ -13,7 +13,7 @@ use super::{
     ScriptCast, Step,
 };
 use crate::rng::Rng;
-use unitape_model::Side;
+use unitape_model::{InstrumentId, Side};
 
 /// A scene that plays a script.
 pub(crate) struct ScriptedScene {
@@ -252,11 +252,15 @@ impl ScriptedScene {
                 stage.rest(seller, venue_book, self.side.opposite(), px, qty);
                 stage.take_liquidity(self.cast.participants.lead, venue_book, self.side, px, qty);
             }
+            Action::Unwind { px } => {
+                let (seller, px) = (self.member(Role::Other, self.side.opposite()), self.px(book, px));
+                let (_, _, qty) = self.lead_position(stage, venue_book);
+                stage.rest(seller, venue_book, self.side, px, qty);
+                let lead = self.cast.participants.lead;
+                stage.take_liquidity(lead, venue_book, self.side.opposite(), px, qty);
+            }
             Action::ReportPosition => {
-                let owner = stage.x.world.members[self.cast.participants.lead as usize].owner;
-                let instr = stage.x.world.instr_of(venue_book);
-                // A member of the cast has traded in the scene alone.
-                let qty = stage.x.positions.get(&(owner, instr)).map_or(0, |net| net.0);
+                let (owner, instr, qty) = self.lead_position(stage, venue_book);
                 let open_interest = stage.x.long_holdings(instr);
                 stage.x.emit(DayEventBody::Position { owner, instr, qty, open_interest });
             }
@@ -281,6 +285,14 @@ impl ScriptedScene {
             let key = self.alert_key(stage, key, Some(event.body));
             stage.label(self.definition.scenario, key, reason, self.first_seq, event.seq);
         }
+    }
+
+    /// Returns the owner of the lead, the instrument of a book, and the quantity that the owner holds of it: a member of the
+    /// cast has traded in the scene alone.
+    fn lead_position(&self, stage: &SceneContext<'_>, book: u32) -> (u32, InstrumentId, i64) {
+        let owner = stage.x.world.members[self.cast.participants.lead as usize].owner;
+        let instr = stage.x.world.instr_of(book);
+        (owner, instr, stage.x.positions.get(&(owner, instr)).map_or(0, |net| net.0))
     }
 
     /// Leaves the labels of a limit state to the market: the next national best begins it, and the first event after its
