@@ -116,7 +116,7 @@ pub(crate) struct SimulatedVenues {
     /// The number of the local day on which the index last fell to a level, and how many levels have fired on it.
     pub breaker_levels: (u64, usize),
     /// The holdings of owners before the first day.
-    pub endowed: BTreeMap<(u32, InstrumentId), i64>,
+    pub initial_holdings: BTreeMap<(u32, InstrumentId), i64>,
     /// A reference price in halves of a tick that a scene wants the market to publish.
     pub reference_half_ticks: Option<(InstrumentId, i64)>,
     /// Orders that ended, when they are kept.
@@ -159,7 +159,7 @@ impl SimulatedVenues {
             index_base: Vec::new(),
             index_close: 0,
             breaker_levels: (0, 0),
-            endowed: BTreeMap::new(),
+            initial_holdings: BTreeMap::new(),
             reference_half_ticks: None,
             lives: config.keep_lives.then(Vec::new),
             stops_of: vec![0; world.members.len()],
@@ -490,11 +490,12 @@ impl SimulatedVenues {
 
     /// Returns the sum of all long holdings in an instrument, those before the first day included.
     pub fn long_holdings(&self, instr: InstrumentId) -> i64 {
-        let traded = self.positions.iter().filter(|((_, traded), _)| *traded == instr);
-        let with_trades = traded.map(|(key, net)| net.0 + self.endowed.get(key).unwrap_or(&0));
-        let untraded = self.endowed.iter().filter(|(key, _)| !self.positions.contains_key(key));
-        let of_instr = untraded.filter(|((_, endowed), _)| *endowed == instr).map(|(_, qty)| *qty);
-        with_trades.chain(of_instr).map(|qty| qty.max(0)).sum()
+        let initial = |key: &(u32, InstrumentId)| self.initial_holdings.get(key).copied().unwrap_or(0);
+        let trades = self.positions.iter().filter(|(key, _)| key.1 == instr);
+        let traded_holdings = trades.map(|(key, net)| net.0 + initial(key));
+        let keys = self.initial_holdings.keys().filter(|key| key.1 == instr);
+        let other_holdings = keys.filter(|key| !self.positions.contains_key(key)).map(initial);
+        traded_holdings.chain(other_holdings).map(|qty| qty.max(0)).sum()
     }
 
     fn list(&mut self, slot: u32) {

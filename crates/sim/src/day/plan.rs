@@ -1,7 +1,6 @@
 //! The places and times of scenes and halts: laid out before the day starts, each with its instrument to itself.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 
 use super::config::{DayTimes, S, SimConfig};
 use super::market::CONSTITUENTS_MAX;
@@ -112,10 +111,10 @@ impl DayPlan {
             Scenario::InsiderNews => (1, Reverse(0)),
             other => (2, Reverse(if is_crowded { other.longest_ns() } else { 0 })),
         });
-        // When the whole market has fallen, no price can fall by a tenth for the first time on the day.
-        let has_falls = wanted.iter().any(|w| w.0 == Scenario::Mwcb && w.2 > 0);
-        let fall_ts = times.open + (times.closing_call - times.open) / 4 * 3;
-        let mut daily = BTreeSet::new();
+        // The whole market falls late in the day, when no scene needs the time any more, but before the closing window.
+        let fall_count: u64 = wanted.iter().filter(|w| w.0 == Scenario::Mwcb).map(|w| u64::from(w.2)).sum();
+        let fall_ts = times.window.saturating_sub((20 * fall_count + 100) * S);
+        let mut placed_scenes = Vec::new();
         for (scenario, miss, count) in wanted {
             if count > 0 && world.venues.len() < scenario.venues_min() {
                 return Err(Error::Venues { scenario: scenario.id(), least: scenario.venues_min() });
@@ -131,13 +130,17 @@ impl DayPlan {
                     plan.messages.push(PlannedMessage { number, miss, n: n as usize });
                     continue;
                 }
-                let fixed = scenes::instruments_of(scenario, miss, n as usize, world);
+                let own_instruments = scenes::instruments_of(scenario, miss, n as usize, world);
                 let reservation = if scenario == Scenario::MarkingClose {
                     calendar.reserve_close(rng)
                 } else {
-                    let is_free = |instr| match &fixed {
-                        Some(fixed) => instr == fixed[0],
-                        None => !daily.iter().any(|(other, at)| *at == instr && scenario.excludes(*other)),
+                    let is_free = |instr, start_ts| {
+                        let is_excluded =
+                            |&(other, other_instr, other_ts): &(Scenario, InstrumentId, u64)| {
+                                other_instr == instr && scenario.excludes(other, start_ts < other_ts)
+                            };
+                        own_instruments.as_ref().is_none_or(|own_instruments| own_instruments[0] == instr)
+                            && !placed_scenes.iter().any(is_excluded)
                     };
                     // A volume spike has ten minutes to compare with.
                     let earliest_ts = match scenario {
@@ -145,27 +148,30 @@ impl DayPlan {
                         Scenario::Mwcb => fall_ts,
                         _ => 0,
                     };
-                    let latest_ts = match scenario {
-                        Scenario::Mwcb => times.window,
-                        Scenario::RegSho201 if has_falls => fall_ts,
-                        _ => times.closing_call,
-                    };
+                    let latest_ts =
+                        if scenario == Scenario::Mwcb { times.window } else { times.closing_call };
                     let long_ns = scenario.longest_ns() + 5 * S;
-                    let others = fixed.iter().flatten().skip(1).map(|instr| instr.index()).collect();
+                    let others =
+                        own_instruments.iter().flatten().skip(1).map(|instr| instr.index()).collect();
                     let request = SpanRequest { long_ns, earliest_ts, latest_ts, others };
                     calendar.reserve(&request, is_free, rng)
                 };
                 let (instr, start_ts) =
                     reservation.ok_or(Error::NoRoom { kind: scenario.id(), placed: n })?;
-                daily.extend(fixed.clone().unwrap_or(vec![instr]).into_iter().map(|instr| (scenario, instr)));
+                if [true, false].iter().any(|&is_before| scenario.excludes(Scenario::RegSho201, is_before)) {
+                    let instruments = own_instruments.clone().unwrap_or(vec![instr]);
+                    placed_scenes.extend(instruments.into_iter().map(|instr| (scenario, instr, start_ts)));
+                }
                 let venues = world.venues.len();
                 let mut venue = || rng.below(venues as u64) as usize;
                 let (venue, mut other_venue) = (venue(), venue());
                 if scenario.venues_min() > 1 && venue == other_venue {
                     other_venue = (venue + 1) % venues;
                 }
-                let (book, other_book) = match &fixed {
-                    Some(fixed) => (world.book(venue, instr), world.book(venue, fixed[1])),
+                let (book, other_book) = match &own_instruments {
+                    Some(own_instruments) => {
+                        (world.book(venue, instr), world.book(venue, own_instruments[1]))
+                    }
                     None => (world.book(venue, instr), world.book(other_venue, instr)),
                 };
                 let close = (times.closing_call, times.close);
@@ -200,8 +206,9 @@ impl DayPlan {
                 latest_ts: times.closing_call,
                 others: Vec::new(),
             };
-            let (instr, start_ts) =
-                calendar.reserve(&request, |_| true, rng).ok_or(Error::NoRoom { kind: "halt", placed: n })?;
+            let (instr, start_ts) = calendar
+                .reserve(&request, |_, _| true, rng)
+                .ok_or(Error::NoRoom { kind: "halt", placed: n })?;
             let call = start_ts + halted_ns;
             plan.halts.push(PlannedHalt { instr, start_ts, call, open: call + call_ns });
         }
@@ -234,19 +241,19 @@ impl InstrumentReservations {
     fn reserve(
         &mut self,
         request: &SpanRequest,
-        is_free: impl Fn(InstrumentId) -> bool,
+        is_free: impl Fn(InstrumentId, u64) -> bool,
         rng: &mut Rng,
     ) -> Option<(InstrumentId, u64)> {
         let &SpanRequest { long_ns, earliest_ts, latest_ts, ref others } = request;
-        let all_of = |instr: usize| [instr].into_iter().chain(others.iter().copied());
+        let instruments_of = |instr: usize| [instr].into_iter().chain(others.iter().copied());
         // The books settle first, and everything is over before the closing call.
         let (from, to) =
             (earliest_ts.max(self.times.open + 2 * S), latest_ts.min(self.times.closing_call) - S);
         let room = to.checked_sub(from + long_ns).filter(|&room| room > 0)?;
         let instruments = self.reserved_spans.len();
         let can_start = |instr: usize, start_ts: u64| {
-            let mut spans = all_of(instr).flat_map(|instr| &self.reserved_spans[instr]);
-            is_free(InstrumentId(instr as u32))
+            let mut spans = instruments_of(instr).flat_map(|instr| &self.reserved_spans[instr]);
+            is_free(InstrumentId(instr as u32), start_ts)
                 && spans.all(|&(start, end)| end < start_ts || start > start_ts + long_ns)
         };
         let random = (0..400).find_map(|_| {
@@ -257,13 +264,13 @@ impl InstrumentReservations {
         // In a full day: the first gap that is long enough.
         let (instr, start_ts) = random.or_else(|| {
             (0..instruments).find_map(|instr| {
-                let spans = all_of(instr).flat_map(|instr| &self.reserved_spans[instr]);
+                let spans = instruments_of(instr).flat_map(|instr| &self.reserved_spans[instr]);
                 let ends = spans.map(|&(_, end)| end + 1);
                 let mut starts = ends.chain([from]).filter(|start| (from..from + room).contains(start));
                 starts.find(|&start_ts| can_start(instr, start_ts)).map(|start_ts| (instr, start_ts))
             })
         })?;
-        for taken in all_of(instr) {
+        for taken in instruments_of(instr) {
             self.reserved_spans[taken].push((start_ts, start_ts + long_ns));
         }
         Some((InstrumentId(instr as u32), start_ts))

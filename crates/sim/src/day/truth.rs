@@ -99,9 +99,9 @@ pub(crate) struct LabelSet {
     /// Labels that the first event at their time or later completes.
     pub timed: Vec<AlertLabel>,
     /// Labels that the next national best of the instrument completes.
-    pub quoted: std::collections::BTreeMap<InstrumentId, AlertLabel>,
+    pub quote_labels: std::collections::BTreeMap<InstrumentId, AlertLabel>,
     /// The label that the next value of the index completes.
-    pub index: Option<AlertLabel>,
+    pub index_label: Option<AlertLabel>,
     pub near_misses: Vec<NearMiss>,
 }
 

@@ -82,7 +82,7 @@ pub struct SimulatedMarket {
     /// The strength of the link to the group, in hundredths, for the owners whose `party` event has one.
     pub link_scores: BTreeMap<u32, i64>,
     /// The members whose executions name the firm of the counterparty.
-    discloses: BTreeSet<u32>,
+    disclosing_members: BTreeSet<u32>,
     /// The instruments that are linked to others.
     contracts: BTreeMap<InstrumentId, ContractTerms>,
     /// Accounts in payments.
@@ -114,7 +114,7 @@ impl SimulatedMarket {
             crowd,
             groups: Vec::new(),
             link_scores: BTreeMap::new(),
-            discloses: BTreeSet::new(),
+            disclosing_members: BTreeSet::new(),
             contracts: BTreeMap::new(),
             pay_accounts: 0,
             pay_parties: BTreeMap::new(),
@@ -166,12 +166,12 @@ impl SimulatedMarket {
 
     /// Lets the executions of a member name the firm of the counterparty.
     pub(crate) fn disclose_counterparties(&mut self, member: u32) {
-        self.discloses.insert(member);
+        self.disclosing_members.insert(member);
     }
 
     /// Returns the firm of the counterparty, as an id of [`NameKind::Firm`], if the executions of the member name it.
     pub(crate) fn disclosed_firm(&self, member: u32, cpty: u32) -> Option<u32> {
-        self.discloses.contains(&member).then(|| self.members[cpty as usize].firm + 1)
+        self.disclosing_members.contains(&member).then(|| self.members[cpty as usize].firm + 1)
     }
 
     /// Adds a member whose owner belongs to the same group.

@@ -484,8 +484,8 @@ impl Market {
         *self.by_kind.entry(body.kind()).or_default() += 1;
         let label_set = &mut self.sim.labels;
         let label = match body {
-            MarketEventBody::NationalBest { instr, .. } => label_set.quoted.remove(&instr),
-            MarketEventBody::Index { .. } => label_set.index.take(),
+            MarketEventBody::NationalBest { instr, .. } => label_set.quote_labels.remove(&instr),
+            MarketEventBody::Index { .. } => label_set.index_label.take(),
             _ => None,
         };
         self.out.push(MarketEvent { seq: self.seq, ts: self.now, body });

@@ -29,7 +29,7 @@ impl Market {
                 }
             }
         }
-        self.sim.x.endowed = self.holdings.clone();
+        self.sim.x.initial_holdings = self.holdings.clone();
         self.sim.x.index_base = self.index.base().to_vec();
     }
 

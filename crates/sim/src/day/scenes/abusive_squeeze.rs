@@ -21,8 +21,8 @@ pub(super) const DEFINITION: SceneDefinition = SceneDefinition {
 /// `settle_days`.
 pub(super) const SETTLE_DAYS: i32 = 3;
 
-/// The lead sells its position at another price than that of the purchase, or both would be a wash trade.
-const UNWIND_PX: i64 = -12;
+/// The lead sells its position so much lower than it bought it, or both would be a wash trade.
+const UNWIND_TICKS: i64 = 12;
 
 /// Returns whether the `n`th near miss needs a contract that expires later.
 pub(super) fn is_early(n: usize) -> bool {
@@ -42,9 +42,10 @@ fn write(terms: &mut SceneTerms<'_>, script: &mut Script) {
         _ if is_inside => terms.rng.between(2, 20),
         _ => 1,
     };
-    // Both contracts have the same tick. This is the price of the contract, less the premium, in the book of the next one.
-    let next_px = terms.middle - premium - terms.other_middle;
-    let reach = next_px.abs().max(-UNWIND_PX) + 6;
+    // Both contracts have the same tick. Where their prices have parted, the lower one trades as high as the other.
+    let distance = terms.other_middle - terms.middle;
+    let (px, next_px) = (distance.max(0), (-distance).max(0) - premium);
+    let reach = px.max(next_px.abs()) + UNWIND_TICKS + 6;
     script.walls = [reach, reach];
     let qty = terms.rng.between(1, 9) * 100;
     script.on_book(1);
@@ -58,10 +59,10 @@ fn write(terms: &mut SceneTerms<'_>, script: &mut Script) {
         _ if is_inside => terms.rng.between(1, 50) * 100,
         _ => 0,
     };
-    script.corner(surplus);
+    script.corner(px, surplus);
     script.pause(terms.millis(500, 3_000));
     script.report_position();
     script.fires(Completion::Position);
     script.pause(terms.millis(500, 3_000));
-    script.unwind(UNWIND_PX);
+    script.unwind(px - UNWIND_TICKS);
 }

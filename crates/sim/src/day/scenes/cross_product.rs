@@ -30,12 +30,12 @@ fn write(terms: &mut SceneTerms<'_>, script: &mut Script) {
     script.walls = [6, px + 5];
     // An execution comes before its print: at the second one the lead has twice the quantity, and one print.
     let qty = terms.rng.between(1, 9) * 100;
-    let held = match script.miss {
+    let held_qty = match script.miss {
         Some(COST) => 10 * qty - 1,
         _ if is_inside => 10 * qty + terms.rng.between(1, 10) * qty,
         _ => 10 * qty,
     };
-    let others = match script.miss {
+    let other_qty = match script.miss {
         Some(SHARE) => 7 * qty + 1,
         _ if is_inside => terms.rng.between(1, 6) * qty,
         _ => 7 * qty,
@@ -45,13 +45,13 @@ fn write(terms: &mut SceneTerms<'_>, script: &mut Script) {
         false => (Direction::Against, Direction::With),
     };
     script.on_book(1);
-    script.rest(Role::Other, rests, 0, held);
+    script.rest(Role::Other, rests, 0, held_qty);
     script.pause(terms.millis(1_100, 3_000));
-    script.take(Role::Lead, takes, 0, held);
+    script.take(Role::Lead, takes, 0, held_qty);
     script.on_book(0);
     // Earlier prints of all venues leave the window.
     script.pause(60 * S);
-    for (role, px, qty) in [(Role::Other, 0, others), (Role::Lead, px, qty), (Role::Lead, px, qty)] {
+    for (role, px, qty) in [(Role::Other, 0, other_qty), (Role::Lead, px, qty), (Role::Lead, px, qty)] {
         script.rest(Role::Other, Direction::Against, px, qty);
         // More than a second between both entries, or the orders would seem prearranged.
         script.pause(terms.millis(1_100, 3_000));

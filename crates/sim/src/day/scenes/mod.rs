@@ -264,11 +264,16 @@ impl Scenario {
         )
     }
 
-    /// Returns whether a scene cannot be in an instrument in which there is a scene of another one on the same day: a
-    /// price that has fallen by a tenth fires once a day.
-    pub(crate) const fn excludes(self, other: Scenario) -> bool {
-        use Scenario::{AbusiveSqueeze, Luld, RegSho201};
-        matches!((self, other), (RegSho201, RegSho201 | Luld | AbusiveSqueeze) | (Luld, RegSho201))
+    /// Returns whether a scene cannot be in an instrument, before or after a scene of another scenario on the same day: a
+    /// fall by a tenth fires once a day, so the scene about it comes before others that may bring the price as low.
+    pub(crate) const fn excludes(self, other: Scenario, is_before: bool) -> bool {
+        use Scenario::{Luld, Mwcb, RegSho201};
+        match (self, other) {
+            (RegSho201, RegSho201) => true,
+            (RegSho201, Luld | Mwcb) => !is_before,
+            (Luld | Mwcb, RegSho201) => is_before,
+            _ => false,
+        }
     }
 
     /// Returns whether a scene must know the volume of its book.

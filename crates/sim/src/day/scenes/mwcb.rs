@@ -86,15 +86,15 @@ impl BreakerScene {
     /// above it. Returns `None` if the index is as low already.
     fn prices(&self, stage: &SceneContext<'_>, target: i64) -> Option<Vec<i64>> {
         let base = &stage.x.index_base;
-        let present = index_value(&self.middles, base);
-        if target * 100 > present * 97 {
+        let value = index_value(&self.middles, base);
+        if target * 100 > value * 97 {
             return None;
         }
-        let mut prices: Vec<i64> = self.middles.iter().map(|px| px * target / present).collect();
+        let mut prices: Vec<i64> = self.middles.iter().map(|px| px * target / value).collect();
         let value_with = |prices: &[i64], n: usize| {
-            let mut higher = prices.to_vec();
-            higher[n] += 1;
-            index_value(&higher, base)
+            let mut raised_prices = prices.to_vec();
+            raised_prices[n] += 1;
+            index_value(&raised_prices, base)
         };
         for n in 0..prices.len() {
             while value_with(&prices, n) <= target {
@@ -122,22 +122,22 @@ impl BreakerScene {
         let local_ts = stage.now() - OFFSET_NS;
         if self.miss == Some(SPENT) {
             match level.checked_sub(1) {
-                Some(spent) => level = spent,
+                Some(last) => level = last,
                 None => return false,
             }
         }
         if level >= LEVELS_PCT.len() || local_ts % DAY_NS >= CUTOFF_NS {
             return false;
         }
-        let below = if self.miss.is_none() && !self.edge { stage.rng.between(1, 300) } else { 0 };
+        let margin = if self.miss.is_none() && !self.edge { stage.rng.between(1, 300) } else { 0 };
         // Rounded to hundredths, halves up.
         let level_px = (2 * stage.x.index_close * (100 - LEVELS_PCT[level]) + 100).div_euclid(200);
-        let Some(prices) = self.prices(stage, level_px - below) else { return false };
+        let Some(prices) = self.prices(stage, level_px - margin) else { return false };
         self.first_seq = stage.next_seq();
         self.trade(stage, &prices, Side::Buy);
         if self.miss.is_none() {
             stage.x.breaker_levels = (local_day(stage.now()), level + 1);
-            stage.labels.index = Some(AlertLabel {
+            stage.labels.index_label = Some(AlertLabel {
                 scene: stage.scene,
                 scenario: Scenario::Mwcb.id(),
                 key: self.key(stage),

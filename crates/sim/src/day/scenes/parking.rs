@@ -58,8 +58,8 @@ fn write(terms: &mut SceneTerms<'_>, script: &mut Script) {
 
 /// Lets the lead buy the sold quantity back. More than a second passes between both entries, or the orders would seem
 /// prearranged.
-fn purchase(terms: &mut SceneTerms<'_>, script: &mut Script, px: i64, sold: i64) {
-    let qty = sold - i64::from(script.misses(QTY));
+fn purchase(terms: &mut SceneTerms<'_>, script: &mut Script, px: i64, sale_qty: i64) {
+    let qty = sale_qty - i64::from(script.misses(QTY));
     let seller = if script.misses(STRANGER) { Role::Other } else { Role::Partner };
     script.rest(seller, Direction::With, px, qty);
     script.pause(terms.millis(1_100, 3_000));

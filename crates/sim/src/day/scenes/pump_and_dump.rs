@@ -33,7 +33,7 @@ fn write(terms: &mut SceneTerms<'_>, script: &mut Script) {
     };
     script.walls = [6, high + 5];
     let qty = terms.rng.between(1, 9) * 100;
-    let sold = match script.miss {
+    let sale_qty = match script.miss {
         Some(DUMP) => qty * 14 / 10 - 1,
         _ if is_inside => terms.rng.between(qty * 14 / 10, 2 * qty),
         _ => qty * 14 / 10,
@@ -51,9 +51,9 @@ fn write(terms: &mut SceneTerms<'_>, script: &mut Script) {
     // The rest of the volume that the day needs.
     trade(terms, script, Role::Other, high, (least_volume - 3 * qty).max(100));
     script.pause(terms.millis(500, 3_000));
-    script.rest(Role::Other, Direction::With, sale_px, sold);
+    script.rest(Role::Other, Direction::With, sale_px, sale_qty);
     script.pause(terms.millis(1_100, 3_000));
-    script.take(Role::Lead, Direction::Against, sale_px, sold);
+    script.take(Role::Lead, Direction::Against, sale_px, sale_qty);
     script.fires(Completion::Exec(Role::Lead));
     script.settle();
 }

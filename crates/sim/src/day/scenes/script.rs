@@ -201,6 +201,7 @@ enum Action {
     News(i64),
     /// The lead buys the least part of all long holdings that is dominant, and a surplus.
     Corner {
+        px: i64,
         surplus: i64,
     },
     /// The lead sells that back to the same member.
@@ -344,9 +345,9 @@ impl Script {
         self.push(Action::News(ticks));
     }
 
-    /// Lets the lead buy, at the middle, the least quantity that is dominant among all long holdings, and a surplus.
-    pub fn corner(&mut self, surplus: i64) {
-        self.push(Action::Corner { surplus });
+    /// Lets the lead buy the least quantity that is dominant among all long holdings, and a surplus.
+    pub fn corner(&mut self, px: i64, surplus: i64) {
+        self.push(Action::Corner { px, surplus });
     }
 
     /// Lets the lead sell what it bought so back, or no later part would be large enough.

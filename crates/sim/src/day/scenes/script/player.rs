@@ -245,10 +245,10 @@ impl ScriptedScene {
                 let instr = stage.x.world.instr_of(venue_book);
                 stage.x.emit(DayEventBody::OrderRecv { client, member, instr, side, qty });
             }
-            Action::Corner { surplus } => {
+            Action::Corner { px, surplus } => {
                 // Forty hundredths of all long holdings, the lead's among them.
                 let qty = (2 * stage.x.long_holdings(stage.x.world.instr_of(venue_book)) + 2) / 3 + surplus;
-                let (seller, px) = (self.member(Role::Other, self.side.opposite()), self.px(book, 0));
+                let (seller, px) = (self.member(Role::Other, self.side.opposite()), self.px(book, px));
                 stage.rest(seller, venue_book, self.side.opposite(), px, qty);
                 stage.take_liquidity(self.cast.participants.lead, venue_book, self.side, px, qty);
             }
@@ -309,7 +309,7 @@ impl ScriptedScene {
         };
         let now = stage.now();
         let [entry, pause] = [label(now, "limit_state"), label(now + LIMIT_STATE_NS, "pause")];
-        stage.labels.quoted.insert(stage.x.world.instr_of(book), entry);
+        stage.labels.quote_labels.insert(stage.x.world.instr_of(book), entry);
         stage.labels.timed.push(pause);
     }
 
