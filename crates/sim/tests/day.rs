@@ -172,7 +172,7 @@ fn matches_have_two_sides_and_positions_sum_to_nothing() {
                     foks += u32::from(t.tif == TimeInForce::Fok);
                 }
                 DayEventBody::Amend(t) => elected += u32::from(t.stop_px.is_some()),
-                DayEventBody::Exec { order, px, qty, match_id, liq } => {
+                DayEventBody::Exec { order, px, qty, match_id, liq, .. } => {
                     assert!(qty > 0);
                     legs.entry(match_id).or_default().push((order.side, px, qty, liq));
                     if let Some(limit) = order.px {

@@ -119,9 +119,13 @@ impl SimConfig {
             check_range(scenario.id(), n.into(), 0, 1_000_000)?;
         }
         let planted = self.plant.iter().chain(&self.near_misses).filter(|(_, n)| **n > 0);
+        let least = planted.clone().map(|(scenario, _)| scenario.instruments_min()).max().unwrap_or(1);
+        let name = "instruments (for cross_product, abusive_squeeze or mwcb)";
+        check_range(name, self.instruments as u64, least as u64, INSTRUMENTS_MAX)?;
         for scenario in planted.map(|(scenario, _)| *scenario).filter(|s| s.span_min_ns() > 0) {
             let name = match scenario {
                 Scenario::MarkingClose => "span_ns (for marking_close)",
+                Scenario::Mwcb => "span_ns (for mwcb)",
                 _ => "span_ns (for payments_passthrough or insider_news)",
             };
             check_range(name, self.span_ns, scenario.span_min_ns(), 24 * 3600 * S)?;

@@ -117,6 +117,8 @@ pub enum DayEventBody {
         match_id: u64,
         /// Passive, aggressive or auction.
         liq: LiquidityFlag,
+        /// The member on the other side.
+        cpty: u32,
     },
     /// News about an instrument.
     News {
@@ -133,6 +135,17 @@ pub enum DayEventBody {
     Payment(Payment),
     /// An entry of a list, which a scene of a market of several days needs.
     List(ListEntry),
+    /// The holding of an owner, which a scene of a market of several days reports during the day.
+    Position {
+        /// Index of the owner.
+        owner: u32,
+        /// Number of the instrument.
+        instr: InstrumentId,
+        /// Shares; below zero for a short position.
+        qty: i64,
+        /// The sum of all long holdings in the instrument.
+        open_interest: i64,
+    },
 }
 
 /// Terms of an order.

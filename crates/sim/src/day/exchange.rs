@@ -10,11 +10,13 @@
 //! Memory follows the orders that are live and the pairs of owner and instrument that traded, not the events.
 
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use unitape_model::{InstrumentId, Side};
 
 use super::auction::clearing;
 use super::config::SimConfig;
 use super::event::{DayEvent, DayEventBody, LiquidityFlag, MarketPhase, OrderKind, OrderTicket, TimeInForce};
+use super::instrument_prints::InstrumentPrints;
 use super::market::RequestGate;
 use super::minute_volumes::MinuteVolumes;
 use super::truth::{OrderEnding, OrderLife};
@@ -103,6 +105,18 @@ pub(crate) struct SimulatedVenues {
     pub positions: FxHashMap<(u32, InstrumentId), (i64, i64)>,
     /// The requests of the background that are refused, in a market that refuses any.
     pub gate: Option<Box<RequestGate>>,
+    /// Start of the day, nanoseconds since the epoch.
+    pub start_ns: u64,
+    /// The prints of the instruments whose scenes must know them.
+    pub prints: FxHashMap<InstrumentId, InstrumentPrints>,
+    /// The previous closes of the constituents of the index on the first day.
+    pub index_base: Vec<i64>,
+    /// The previous close of the index in hundredths.
+    pub index_close: i64,
+    /// The number of the local day on which the index last fell to a level, and how many levels have fired on it.
+    pub breaker_levels: (u64, usize),
+    /// The holdings of owners before the first day.
+    pub initial_holdings: BTreeMap<(u32, InstrumentId), i64>,
     /// A reference price in halves of a tick that a scene wants the market to publish.
     pub reference_half_ticks: Option<(InstrumentId, i64)>,
     /// Orders that ended, when they are kept.
@@ -140,6 +154,12 @@ impl SimulatedVenues {
             desks: (0..world.books()).map(|_| desk()).collect(),
             positions: FxHashMap::default(),
             gate: None,
+            start_ns: config.start_ns,
+            prints: FxHashMap::default(),
+            index_base: Vec::new(),
+            index_close: 0,
+            breaker_levels: (0, 0),
+            initial_holdings: BTreeMap::new(),
             reference_half_ticks: None,
             lives: config.keep_lives.then(Vec::new),
             stops_of: vec![0; world.members.len()],
@@ -308,6 +328,11 @@ impl SimulatedVenues {
             self.emit(DayEventBody::Status { book, halted: phase == MarketPhase::Halt });
         }
         self.emit(DayEventBody::Session { book, phase, px });
+        if let (MarketPhase::Open, Some(px)) = (phase, px)
+            && let Some(prints) = self.prints.get_mut(&self.world.instr_of(book))
+        {
+            prints.open(self.now, self.world.listed(book).nano(px));
+        }
         self.publish(book);
     }
 
@@ -327,8 +352,8 @@ impl SimulatedVenues {
             (buyer.qty, seller.qty) = (buyer.qty - qty, seller.qty - qty);
             let (buyer, seller) = (*buyer, *seller);
             self.next_match += 1;
-            for fill in [buyer, seller] {
-                self.fill(fill.tag, px, qty, LiquidityFlag::Auction);
+            for (fill, other) in [(buyer, seller), (seller, buyer)] {
+                self.fill(fill.tag, other.tag, px, qty, LiquidityFlag::Auction);
             }
             self.print(book, px, qty, true);
             for (fill, fill_index) in [(buyer, &mut b), (seller, &mut s)] {
@@ -347,7 +372,7 @@ impl SimulatedVenues {
     /// Begins another day after the last order of this day has ended: the books are as new.
     pub fn begin_day(&mut self, start_ns: u64) {
         assert_eq!(self.orders.len(), self.free.len(), "an order outlives its day");
-        self.now = start_ns;
+        (self.now, self.start_ns) = (start_ns, start_ns);
         for desk in &mut self.desks {
             desk.earlier_trade = desk.last_trade.take().or(desk.earlier_trade);
             (desk.phase, desk.quiet, desk.window) = (MarketPhase::Pre, false, None);
@@ -425,8 +450,8 @@ impl SimulatedVenues {
         for n in 0..self.fills.len() {
             let Fill { tag: maker, px, qty, leaves } = self.fills[n];
             self.next_match += 1;
-            self.fill(taker, px, qty, LiquidityFlag::Aggressive);
-            self.fill(maker, px, qty, LiquidityFlag::Passive);
+            self.fill(taker, maker, px, qty, LiquidityFlag::Aggressive);
+            self.fill(maker, taker, px, qty, LiquidityFlag::Passive);
             let book = self.orders[taker as usize].terms.book;
             self.print(book, px, qty, false);
             if leaves == 0 {
@@ -435,7 +460,8 @@ impl SimulatedVenues {
         }
     }
 
-    fn fill(&mut self, slot: u32, px: i64, qty: i64, liq: LiquidityFlag) {
+    fn fill(&mut self, slot: u32, other_slot: u32, px: i64, qty: i64, liq: LiquidityFlag) {
+        let cpty = self.orders[other_slot as usize].terms.member;
         let order = &mut self.orders[slot as usize];
         order.filled_qty += qty;
         order.value += qty * px;
@@ -444,7 +470,7 @@ impl SimulatedVenues {
         let position = self.positions.entry((owner, self.world.instr_of(terms.book))).or_default();
         position.0 += if terms.side == Side::Buy { qty } else { -qty };
         position.1 += qty;
-        self.emit(DayEventBody::Exec { order: terms, px, qty, match_id: self.next_match, liq });
+        self.emit(DayEventBody::Exec { order: terms, px, qty, match_id: self.next_match, liq, cpty });
     }
 
     fn print(&mut self, book: u32, px: i64, qty: i64, auction: bool) {
@@ -454,7 +480,22 @@ impl SimulatedVenues {
         if let Some(volumes) = &mut desk.volumes {
             volumes.add(self.now, qty);
         }
+        if !self.prints.is_empty()
+            && let Some(prints) = self.prints.get_mut(&self.world.instr_of(book))
+        {
+            prints.add(self.now, px, qty, self.world.listed(book));
+        }
         self.emit(DayEventBody::Trade { book, px, qty, match_id, auction });
+    }
+
+    /// Returns the sum of all long holdings in an instrument, those before the first day included.
+    pub fn long_holdings(&self, instr: InstrumentId) -> i64 {
+        let initial = |key: &(u32, InstrumentId)| self.initial_holdings.get(key).copied().unwrap_or(0);
+        let trades = self.positions.iter().filter(|(key, _)| key.1 == instr);
+        let traded_holdings = trades.map(|(key, net)| net.0 + initial(key));
+        let keys = self.initial_holdings.keys().filter(|key| key.1 == instr);
+        let other_holdings = keys.filter(|key| !self.positions.contains_key(key)).map(initial);
+        traded_holdings.chain(other_holdings).map(|qty| qty.max(0)).sum()
     }
 
     fn list(&mut self, slot: u32) {

@@ -187,7 +187,7 @@ impl FixDayWriter {
                 self.forget(t.oid);
             }
             DayEventBody::Reject(ref t) => self.report(world, event, t, b'8', None),
-            DayEventBody::Exec { ref order, px, qty, match_id, liq } => {
+            DayEventBody::Exec { ref order, px, qty, match_id, liq, .. } => {
                 let totals = self.executed_totals.entry(order.oid).or_default();
                 *totals = (totals.0 + qty, totals.1 + qty * px);
                 let is_complete = totals.0 == order.qty;
@@ -207,6 +207,7 @@ impl FixDayWriter {
             | DayEventBody::Parent { .. }
             | DayEventBody::News { .. }
             | DayEventBody::List(_)
+            | DayEventBody::Position { .. }
             | DayEventBody::Payment(_) => {
                 return false;
             }

@@ -79,7 +79,7 @@ impl FixedDayWriter {
             DayEventBody::Amend(ref t) => self.order(b'A', world, event, t, out),
             DayEventBody::Cancel(ref t) => self.order(b'C', world, event, t, out),
             DayEventBody::Reject(_) => return false,
-            DayEventBody::Exec { ref order, px, qty, match_id, liq } => {
+            DayEventBody::Exec { ref order, px, qty, match_id, liq, .. } => {
                 self.begin(b'X', EXEC, event, order.book, out);
                 self.identity(order, out);
                 out.extend_from_slice(&names::match_bytes(match_id));
@@ -132,6 +132,7 @@ impl FixedDayWriter {
             | DayEventBody::Parent { .. }
             | DayEventBody::News { .. }
             | DayEventBody::List(_)
+            | DayEventBody::Position { .. }
             | DayEventBody::Payment(_) => {
                 return false;
             }

@@ -4,14 +4,15 @@ use unitape_codec::events::{EmptySourceLookup, EventLineDetail, write_event};
 use unitape_model::records::{BboRecord, CommonRecord, OrderRecord, TradeRecord};
 use unitape_model::schema::{EXP_NONE, RECV_NONE, SEQ_EXT};
 use unitape_model::{
-    Amount, Decimal, Event as Frame, EventBuilder, EventField, EventKind, EventValue, FrameHeader, InlineId,
-    InstrumentId, Price, Side, UnixNanos, flags,
+    Amount, CivilDate, Decimal, Event as Frame, EventBuilder, EventField, EventKind, EventValue, FrameHeader,
+    InlineId, InstrumentId, Price, Side, UnixNanos, flags,
 };
 use zerocopy::IntoBytes;
 
 use super::event::{DayEvent, DayEventBody, LiquidityFlag, OrderKind, OrderTicket};
+use super::market::date_of;
 use super::names;
-use super::world::SimulatedMarket;
+use super::world::{ContractTerms, SimulatedMarket};
 use crate::book::BestLevel;
 
 /// Appends the frame of an event to `out`, unstamped. Names are by the ids of [`SimulatedMarket::names`]; the ordinal is
@@ -32,12 +33,15 @@ pub fn write_frame(world: &SimulatedMarket, event: &DayEvent, last: bool, out: &
         DayEventBody::Cancel(ref t) if t.stop_px.is_none() => {
             order(EventKind::OrderCancel, world, event, t, bits, out)
         }
-        DayEventBody::Exec { ref order, px, qty, match_id, liq } if order.stop_px.is_none() => {
+        DayEventBody::Exec { ref order, px, qty, match_id, liq, cpty } if order.stop_px.is_none() => {
             let mut record = record(EventKind::Exec, world, event, order, bits);
             record.px = world.listed(order.book).nano(px).into();
             set_qty(&mut record, qty);
             record.common.kind_a |= (liq as u8 + 1) << 6;
             record.id2[..8].copy_from_slice(&names::match_bytes(match_id));
+            if let Some(firm) = world.disclosed_firm(order.member, cpty) {
+                record.tif_or_cpty = firm.into();
+            }
             out.extend_from_slice(record.as_bytes());
         }
         DayEventBody::Bbo { book, bid, ask } => {
@@ -210,6 +214,12 @@ pub(super) fn set_fields(world: &SimulatedMarket, event: &DayEvent, e: &mut Fram
             e.set(EventField::Tier, EventValue::UInt(listed.tier.into()));
             e.qty(EventField::Lot, 1);
             e.text(EventField::Symbol, &listed.symbol);
+            if let Some(ContractTerms { underlying, expiry_days }) = world.contract(instr) {
+                e.sym(EventField::Underlying, SimulatedMarket::tape_id(underlying).0);
+                e.qty(EventField::Multiplier, 1);
+                let expiry = expiry_days.map(|days| CivilDate::from_days(date_of(event.ts).days() + days));
+                expiry.into_iter().for_each(|expiry| e.set(EventField::Expiry, EventValue::Date(expiry)));
+            }
         }
         DayEventBody::Party { owner } => {
             e.sym(EventField::Owner, owner + 1);
@@ -281,12 +291,14 @@ pub(super) fn set_fields(world: &SimulatedMarket, event: &DayEvent, e: &mut Fram
             e.resting(world, &t);
             e.text(EventField::Reason, "rejected");
         }
-        DayEventBody::Exec { order: t, px, qty, match_id, liq } => {
+        DayEventBody::Exec { order: t, px, qty, match_id, liq, cpty } => {
             e.terms(world, &t);
             e.price(EventField::Px, world.listed(t.book).nano(px));
             e.qty(EventField::Qty, qty);
             e.id(EventField::MatchId, &names::match_bytes(match_id));
             e.text(EventField::Liq, liq.letter());
+            let firm = world.disclosed_firm(t.member, cpty);
+            firm.into_iter().for_each(|firm| e.sym(EventField::Cpty, firm));
         }
         DayEventBody::News { id, instr, good, .. } => {
             e.id(EventField::NewsId, &names::news_bytes(id));
@@ -314,7 +326,9 @@ pub(super) fn set_fields(world: &SimulatedMarket, event: &DayEvent, e: &mut Fram
             e.text(EventField::CrBic, &world.pay_bic(p.creditor));
             e.text(EventField::DrBic, &world.pay_bic(p.debtor));
         }
-        DayEventBody::List(_) => unreachable!("a market of several days writes its lists"),
+        DayEventBody::List(_) | DayEventBody::Position { .. } => {
+            unreachable!("a market of several days writes its lists and positions")
+        }
     }
 }
 

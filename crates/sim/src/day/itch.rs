@@ -152,7 +152,7 @@ impl ItchDayWriter {
                     );
                 }
             }
-            DayEventBody::Exec { order, px, qty, match_id, liq } => {
+            DayEventBody::Exec { order, px, qty, match_id, liq, .. } => {
                 self.exec(world, &order, ItchExecution { px, qty, match_id, liq }, out)
             }
             DayEventBody::Trade { px, qty, match_id, auction: true, .. } => {

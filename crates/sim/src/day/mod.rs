@@ -70,6 +70,7 @@ mod exchange;
 mod fix;
 mod fixed;
 mod frames;
+mod instrument_prints;
 mod itch;
 mod ledger;
 pub mod market;
@@ -572,7 +573,7 @@ impl Sim {
 const LEAST_GAP_NS: u64 = 100;
 
 /// Kinds of events that a day has.
-const KINDS: [&str; 15] = [
+const KINDS: [&str; 16] = [
     "ref",
     "party",
     "session",
@@ -588,6 +589,7 @@ const KINDS: [&str; 15] = [
     "news",
     "payment",
     "list",
+    "position",
 ];
 
 fn kind_index(body: &DayEventBody) -> usize {
@@ -607,6 +609,7 @@ fn kind_index(body: &DayEventBody) -> usize {
         DayEventBody::News { .. } => 12,
         DayEventBody::Payment(_) => 13,
         DayEventBody::List(_) => 14,
+        DayEventBody::Position { .. } => 15,
     }
 }
 

@@ -1,9 +1,9 @@
 //! The places and times of scenes and halts: laid out before the day starts, each with its instrument to itself.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 
 use super::config::{DayTimes, S, SimConfig};
+use super::market::CONSTITUENTS_MAX;
 use super::scenes::{self, PlannedPayments, Scenario, Scene, ScenePlacement};
 use super::world::SimulatedMarket;
 use crate::error::Error;
@@ -24,6 +24,19 @@ pub(crate) struct PlannedScene {
     pub books: [u32; 2],
     /// Where it is.
     pub stage: SceneStage,
+}
+
+impl PlannedScene {
+    /// Returns the books of the scene's instruments on all venues.
+    pub fn books_of_all_venues(&self, world: &SimulatedMarket) -> Vec<u32> {
+        let mut instruments = self.books.map(|book| world.instr_of(book)).to_vec();
+        if self.scenario == Scenario::Mwcb {
+            instruments = world.instrument_ids().take(CONSTITUENTS_MAX).collect();
+        }
+        instruments.dedup();
+        let books = |instr| (0..world.venues.len()).map(move |venue| world.book(venue, instr));
+        instruments.into_iter().flat_map(books).collect()
+    }
 }
 
 /// Where a scene is.
@@ -85,15 +98,23 @@ impl DayPlan {
         });
         // Scenes that need a certain time or a long one come first, or the others would have taken it.
         let mut wanted: Vec<_> = wanted.collect();
+        for (scenario, ..) in wanted.iter().filter(|w| w.0.is_of_pair() && w.2 > 0) {
+            scenes::link(*scenario, world);
+        }
         // In a crowded day short scenes would leave no gap for a long one.
         let needed_ns: u64 = wanted.iter().map(|w| w.0.longest_ns() * u64::from(w.2)).sum();
         let is_crowded = needed_ns > (times.closing_call - times.open) * world.instruments.len() as u64 / 3;
         wanted.sort_by_key(|(scenario, ..)| match scenario {
-            Scenario::MarkingClose => (0, Reverse(0)),
+            Scenario::MarkingClose => (0, Reverse(1)),
+            Scenario::Mwcb => (0, Reverse(0)),
+            pair if pair.is_of_pair() => (1, Reverse(1)),
             Scenario::InsiderNews => (1, Reverse(0)),
             other => (2, Reverse(if is_crowded { other.longest_ns() } else { 0 })),
         });
-        let mut daily = BTreeSet::new();
+        // The whole market falls late in the day, when no scene needs the time any more, but before the closing window.
+        let fall_count: u64 = wanted.iter().filter(|w| w.0 == Scenario::Mwcb).map(|w| u64::from(w.2)).sum();
+        let fall_ts = times.window.saturating_sub((20 * fall_count + 100) * S);
+        let mut placed_scenes = Vec::new();
         for (scenario, miss, count) in wanted {
             if count > 0 && world.venues.len() < scenario.venues_min() {
                 return Err(Error::Venues { scenario: scenario.id(), least: scenario.venues_min() });
@@ -109,31 +130,61 @@ impl DayPlan {
                     plan.messages.push(PlannedMessage { number, miss, n: n as usize });
                     continue;
                 }
+                let own_instruments = scenes::instruments_of(scenario, miss, n as usize, world);
                 let reservation = if scenario == Scenario::MarkingClose {
                     calendar.reserve_close(rng)
                 } else {
-                    let is_free = |instr| !scenario.is_daily() || !daily.contains(&(scenario, instr));
+                    let is_free = |instr, start_ts| {
+                        let is_excluded =
+                            |&(other, other_instr, other_ts): &(Scenario, InstrumentId, u64)| {
+                                other_instr == instr && scenario.excludes(other, start_ts < other_ts)
+                            };
+                        own_instruments.as_ref().is_none_or(|own_instruments| own_instruments[0] == instr)
+                            && !placed_scenes.iter().any(is_excluded)
+                    };
                     // A volume spike has ten minutes to compare with.
-                    let earliest = if scenario.measures_volume() { times.open + 600 * S } else { 0 };
-                    calendar.reserve(scenario.longest_ns() + 5 * S, earliest, is_free, rng)
+                    let earliest_ts = match scenario {
+                        _ if scenario.measures_volume() => times.open + 600 * S,
+                        Scenario::Mwcb => fall_ts,
+                        _ => 0,
+                    };
+                    let latest_ts =
+                        if scenario == Scenario::Mwcb { times.window } else { times.closing_call };
+                    let long_ns = scenario.longest_ns() + 5 * S;
+                    let others =
+                        own_instruments.iter().flatten().skip(1).map(|instr| instr.index()).collect();
+                    let request = SpanRequest { long_ns, earliest_ts, latest_ts, others };
+                    calendar.reserve(&request, is_free, rng)
                 };
                 let (instr, start_ts) =
                     reservation.ok_or(Error::NoRoom { kind: scenario.id(), placed: n })?;
-                daily.insert((scenario, instr));
+                if [true, false].iter().any(|&is_before| scenario.excludes(Scenario::RegSho201, is_before)) {
+                    let instruments = own_instruments.clone().unwrap_or(vec![instr]);
+                    placed_scenes.extend(instruments.into_iter().map(|instr| (scenario, instr, start_ts)));
+                }
                 let venues = world.venues.len();
                 let mut venue = || rng.below(venues as u64) as usize;
                 let (venue, mut other_venue) = (venue(), venue());
                 if scenario.venues_min() > 1 && venue == other_venue {
                     other_venue = (venue + 1) % venues;
                 }
-                let (book, other_book) = (world.book(venue, instr), world.book(other_venue, instr));
+                let (book, other_book) = match &own_instruments {
+                    Some(own_instruments) => {
+                        (world.book(venue, instr), world.book(venue, own_instruments[1]))
+                    }
+                    None => (world.book(venue, instr), world.book(other_venue, instr)),
+                };
                 let close = (times.closing_call, times.close);
                 let placement = ScenePlacement { book, other_book, start_ts, close };
                 let first = world.members.len() as u32;
                 let scene = scenes::make(scenario, miss, n as usize, &placement, world, rng);
                 let (cast, books) = (first..world.members.len() as u32, [book, other_book]);
                 // Such a scene prints once just after the open, before all others.
-                let start_ts = if scenario.measures_volume() { times.open + S } else { start_ts };
+                let start_ts = match scenario {
+                    _ if scenario.measures_volume() => times.open + S,
+                    _ if scenario.joins_auction() => times.call + S,
+                    _ => start_ts,
+                };
                 plan.scenes.push(PlannedScene {
                     start_ts,
                     scenario,
@@ -149,14 +200,29 @@ impl DayPlan {
             let room = config.span_ns / 50;
             let halted_ns = (room / 4).clamp(2 * S, 120 * S) + rng.below(room.clamp(S, 120 * S));
             let call_ns = (halted_ns / 4).max(S);
+            let request = SpanRequest {
+                long_ns: halted_ns + call_ns + S,
+                earliest_ts: 0,
+                latest_ts: times.closing_call,
+                others: Vec::new(),
+            };
             let (instr, start_ts) = calendar
-                .reserve(halted_ns + call_ns + S, 0, |_| true, rng)
+                .reserve(&request, |_, _| true, rng)
                 .ok_or(Error::NoRoom { kind: "halt", placed: n })?;
             let call = start_ts + halted_ns;
             plan.halts.push(PlannedHalt { instr, start_ts, call, open: call + call_ns });
         }
         Ok(plan)
     }
+}
+
+/// The span that a scene or a halt needs.
+struct SpanRequest {
+    long_ns: u64,
+    earliest_ts: u64,
+    latest_ts: u64,
+    /// The indices of the other instruments that it needs.
+    others: Vec<usize>,
 }
 
 /// When each instrument is taken.
@@ -174,18 +240,20 @@ impl InstrumentReservations {
     /// with the start time, which is not before `earliest_ts`.
     fn reserve(
         &mut self,
-        long_ns: u64,
-        earliest_ts: u64,
-        is_free: impl Fn(InstrumentId) -> bool,
+        request: &SpanRequest,
+        is_free: impl Fn(InstrumentId, u64) -> bool,
         rng: &mut Rng,
     ) -> Option<(InstrumentId, u64)> {
+        let &SpanRequest { long_ns, earliest_ts, latest_ts, ref others } = request;
+        let instruments_of = |instr: usize| [instr].into_iter().chain(others.iter().copied());
         // The books settle first, and everything is over before the closing call.
-        let (from, to) = (earliest_ts.max(self.times.open + 2 * S), self.times.closing_call - S);
+        let (from, to) =
+            (earliest_ts.max(self.times.open + 2 * S), latest_ts.min(self.times.closing_call) - S);
         let room = to.checked_sub(from + long_ns).filter(|&room| room > 0)?;
         let instruments = self.reserved_spans.len();
         let can_start = |instr: usize, start_ts: u64| {
-            let mut spans = self.reserved_spans[instr].iter();
-            is_free(InstrumentId(instr as u32))
+            let mut spans = instruments_of(instr).flat_map(|instr| &self.reserved_spans[instr]);
+            is_free(InstrumentId(instr as u32), start_ts)
                 && spans.all(|&(start, end)| end < start_ts || start > start_ts + long_ns)
         };
         let random = (0..400).find_map(|_| {
@@ -196,12 +264,15 @@ impl InstrumentReservations {
         // In a full day: the first gap that is long enough.
         let (instr, start_ts) = random.or_else(|| {
             (0..instruments).find_map(|instr| {
-                let ends = self.reserved_spans[instr].iter().map(|&(_, end)| end + 1);
+                let spans = instruments_of(instr).flat_map(|instr| &self.reserved_spans[instr]);
+                let ends = spans.map(|&(_, end)| end + 1);
                 let mut starts = ends.chain([from]).filter(|start| (from..from + room).contains(start));
                 starts.find(|&start_ts| can_start(instr, start_ts)).map(|start_ts| (instr, start_ts))
             })
         })?;
-        self.reserved_spans[instr].push((start_ts, start_ts + long_ns));
+        for taken in instruments_of(instr) {
+            self.reserved_spans[taken].push((start_ts, start_ts + long_ns));
+        }
         Some((InstrumentId(instr as u32), start_ts))
     }
 

@@ -1,7 +1,7 @@
 //! The truth about a simulated day, as its maker knows it.
 
 use std::io::{self, Write};
-use unitape_model::Side;
+use unitape_model::{InstrumentId, Side};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
@@ -98,6 +98,10 @@ pub(crate) struct LabelSet {
     pub labels: Vec<AlertLabel>,
     /// Labels that the first event at their time or later completes.
     pub timed: Vec<AlertLabel>,
+    /// Labels that the next national best of the instrument completes.
+    pub quote_labels: std::collections::BTreeMap<InstrumentId, AlertLabel>,
+    /// The label that the next value of the index completes.
+    pub index_label: Option<AlertLabel>,
     pub near_misses: Vec<NearMiss>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Everything here is invented. The ISINs have right check digits and belong to nobody.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use unitape_model::{Dictionary, InstrumentId, NameKind, Side};
 
 use super::config::{INSTRUMENTS_MAX, SimConfig};
@@ -44,6 +44,15 @@ impl ListedInstrument {
     }
 }
 
+/// The link of an instrument to its underlying, of which one unit of it has one unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ContractTerms {
+    pub underlying: InstrumentId,
+    /// Days from the start of each trading day to the expiry, if the instrument expires: it stands for a series, of which
+    /// the contract of the day is traded.
+    pub expiry_days: Option<i32>,
+}
+
 /// A market member: a trader with an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MarketMember {
@@ -72,6 +81,10 @@ pub struct SimulatedMarket {
     pub groups: Vec<u32>,
     /// The strength of the link to the group, in hundredths, for the owners whose `party` event has one.
     pub link_scores: BTreeMap<u32, i64>,
+    /// The members whose executions name the firm of the counterparty.
+    disclosing_members: BTreeSet<u32>,
+    /// The instruments that are linked to others.
+    contracts: BTreeMap<InstrumentId, ContractTerms>,
     /// Accounts in payments.
     pub pay_accounts: u32,
     /// Holder and BIC of the accounts in payments that have no usual ones.
@@ -101,6 +114,8 @@ impl SimulatedMarket {
             crowd,
             groups: Vec::new(),
             link_scores: BTreeMap::new(),
+            disclosing_members: BTreeSet::new(),
+            contracts: BTreeMap::new(),
             pay_accounts: 0,
             pay_parties: BTreeMap::new(),
             names: Dictionary::default(),
@@ -137,6 +152,26 @@ impl SimulatedMarket {
     pub(crate) fn cast(&mut self, algo: bool) -> u32 {
         let owner = self.add_owner();
         self.add_member(owner, algo, false)
+    }
+
+    /// Links an instrument to its underlying.
+    pub(crate) fn link_instrument(&mut self, instr: InstrumentId, terms: ContractTerms) {
+        self.contracts.insert(instr, terms);
+    }
+
+    /// Returns the link of an instrument, if it has one.
+    pub(crate) fn contract(&self, instr: InstrumentId) -> Option<ContractTerms> {
+        self.contracts.get(&instr).copied()
+    }
+
+    /// Lets the executions of a member name the firm of the counterparty.
+    pub(crate) fn disclose_counterparties(&mut self, member: u32) {
+        self.disclosing_members.insert(member);
+    }
+
+    /// Returns the firm of the counterparty, as an id of [`NameKind::Firm`], if the executions of the member name it.
+    pub(crate) fn disclosed_firm(&self, member: u32, cpty: u32) -> Option<u32> {
+        self.disclosing_members.contains(&member).then(|| self.members[cpty as usize].firm + 1)
     }
 
     /// Adds a member whose owner belongs to the same group.
@@ -237,6 +272,14 @@ impl SimulatedMarket {
     /// Returns the names by the ids that frames carry: an index plus one.
     pub fn names(&self) -> &Dictionary {
         &self.names
+    }
+
+    /// Returns the name of the index.
+    pub(crate) fn index_name(&self) -> String {
+        match self.numbers_from / 1_000_000 {
+            0 => "UTIX".to_owned(),
+            market => format!("UTIX{market}"),
+        }
     }
 
     /// Counts the books.

@@ -392,7 +392,8 @@ fn controls_are_read_and_a_plain_day_stays() {
     let good = format!("{{\"ts\":{ts},\"kind\":\"control\",\"action\":\"halt\",\"venue\":\"CHIX\"}}\n\n");
     fs::write(&file, &good).unwrap();
     let halted = dir.path().join("halted");
-    generate(&halted, &["--control", file.to_str().unwrap()]);
+    // With all near misses the scenes leave few events to the background.
+    generate(&halted, &["--control", file.to_str().unwrap(), "--near-miss", "all=1"]);
     let events = lines(&halted.join("events.jsonl"));
     let (mut new, mut refused) = (0, 0);
     for event in events.iter().filter(|e| e["venue"] == "CHIX") {

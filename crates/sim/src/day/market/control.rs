@@ -305,8 +305,7 @@ impl Sim {
         let gate = self.x.gate.as_deref().expect("a market with controls has a gate");
         let mut books = planned.books.to_vec();
         if planned.scenario.is_on_all_venues() {
-            let instr = world.instr_of(planned.books[0]);
-            books = (0..world.venues.len()).map(|venue| world.book(venue, instr)).collect();
+            books = planned.books_of_all_venues(world);
         }
         let covered = gate.in_force(self.x.now).any(|control| {
             books.iter().any(|&book| control.scope.covers_book(world, book))
@@ -334,11 +333,12 @@ impl Sim {
 
     /// Lets the background into the books of a scene again.
     fn release_books(&mut self, n: u32) {
-        let instr = self.x.world.instr_of(self.scenes[n as usize].books[0]);
-        for venue in 0..self.x.world.venues.len() {
-            let book = self.x.world.book(venue, instr);
+        for book in self.scenes[n as usize].books_of_all_venues(&self.x.world) {
             self.x.desk_mut(book).quiet = false;
         }
+        // A quote may leave the band before the pause is due.
+        let number = self.scenes[n as usize].number;
+        self.labels.timed.retain(|label| label.scene != number || label.reason.is_none());
     }
 
     /// Cancels the resting orders of a scope. Orders that remain after the close expire anyway.

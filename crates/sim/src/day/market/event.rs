@@ -72,7 +72,7 @@ pub enum MarketEventBody {
     List(ListEntry),
     /// A link between two owners.
     Link(OwnerLink),
-    /// The holding of an owner as the day begins.
+    /// The holding of an owner as the day begins, or when a scene reports it.
     Position {
         /// Index of the owner.
         owner: u32,

@@ -103,7 +103,8 @@ fn body(market: &Market, event: &MarketEvent, e: &mut FrameFieldSetter<'_>) {
             e.qty(EventField::Qty, *qty);
             e.qty(EventField::OpenInterest, *open_interest);
             e.set(EventField::Day, EventValue::Date(date_of(event.ts)));
-            e.text(EventField::Source, "start_of_day");
+            let is_first = event.ts == market.sim.x.start_ns;
+            e.text(EventField::Source, if is_first { "start_of_day" } else { "intraday" });
         }
         MarketEventBody::Statement(statement) => cash(world, statement, event.ts, e),
         MarketEventBody::Control(request) => control(world, request, e),

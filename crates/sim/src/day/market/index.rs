@@ -6,7 +6,7 @@ use super::super::event::DayEventBody;
 use super::super::world::SimulatedMarket;
 
 /// Constituents of the index: the first instruments, at most this many.
-pub(super) const CONSTITUENTS_MAX: usize = 20;
+pub(crate) const CONSTITUENTS_MAX: usize = 20;
 
 /// An index of equal weights: 1000 times the mean of `last / base` over the constituents. `last` is the price of the last
 /// print on any venue (the previous close before the first), `base` the previous close of the first day. Each quotient is
@@ -43,7 +43,7 @@ impl IndexSeries {
             return None;
         }
         self.moved = false;
-        let value = self.value();
+        let value = index_value(&self.last, &self.base);
         if value == self.published {
             return None;
         }
@@ -56,12 +56,18 @@ impl IndexSeries {
         self.published
     }
 
-    fn value(&self) -> i64 {
-        let quotients = self.last.iter().zip(&self.base);
-        let sum: i128 = quotients.map(|(&last, &base)| i128::from(last) * PLACES / i128::from(base)).sum();
-        let unit = PLACES * self.base.len() as i128;
-        ((sum * 100_000 * 2 + unit) / (unit * 2)) as i64
+    /// Returns the previous closes of the first day.
+    pub fn base(&self) -> &[i64] {
+        &self.base
     }
+}
+
+/// Returns the value of the index in hundredths.
+pub(crate) fn index_value(last: &[i64], base: &[i64]) -> i64 {
+    let quotients = last.iter().zip(base);
+    let sum: i128 = quotients.map(|(&last, &base)| i128::from(last) * PLACES / i128::from(base)).sum();
+    let unit = PLACES * base.len() as i128;
+    ((sum * 100_000 * 2 + unit) / (unit * 2)) as i64
 }
 
 const INTERVAL_NS: u64 = 1_000_000_000;

@@ -59,6 +59,7 @@ pub use event::{
     NewsRevision, OwnerLink, PriceLevel, ShortMark,
 };
 pub use frames::{write_market_frame, write_market_line};
+pub(crate) use index::{CONSTITUENTS_MAX, index_value};
 pub use truth::{MarketDayTotals, NewsImpact};
 
 use std::cmp::Reverse;
@@ -180,7 +181,7 @@ impl Market {
             plans.push_back(PlannedDay { config, plan, payment_scenes: from..planned_payments.len() });
         }
         let payments = PaymentGenerator::new(&first, &planned_payments, &mut world, &mut rng);
-        let ids = MarketNameIds::add(&mut world, first.market);
+        let ids = MarketNameIds::add(&mut world);
         let today = plans.pop_front().expect("there is a day at least");
         let salted = |salt: u64| Rng::new(first.seed ^ salt);
         let PlannedDay { config: day, mut plan, payment_scenes } = today;
@@ -220,7 +221,7 @@ impl Market {
             totals: Vec::new(),
             by_kind: BTreeMap::new(),
         };
-        market.measure_volumes();
+        market.measure_prints();
         market.endow();
         Ok(market)
     }
@@ -404,6 +405,9 @@ impl Market {
         }
         self.push_event(match *body {
             DayEventBody::List(entry) => MarketEventBody::List(entry),
+            DayEventBody::Position { owner, instr, qty, open_interest } => {
+                MarketEventBody::Position { owner, instr, qty, open_interest }
+            }
             body => MarketEventBody::Day { body, short },
         });
     }
@@ -478,7 +482,14 @@ impl Market {
     fn push_event(&mut self, body: MarketEventBody) {
         self.seq += 1;
         *self.by_kind.entry(body.kind()).or_default() += 1;
+        let label_set = &mut self.sim.labels;
+        let label = match body {
+            MarketEventBody::NationalBest { instr, .. } => label_set.quote_labels.remove(&instr),
+            MarketEventBody::Index { .. } => label_set.index_label.take(),
+            _ => None,
+        };
         self.out.push(MarketEvent { seq: self.seq, ts: self.now, body });
+        label.into_iter().for_each(|label| self.complete(label));
         if !self.sim.labels.timed.is_empty() {
             self.complete_timed_labels();
         }
@@ -489,18 +500,27 @@ impl Market {
         let (due, later): (Vec<_>, _) =
             std::mem::take(&mut self.sim.labels.timed).into_iter().partition(|label| label.ts <= self.now);
         self.sim.labels.timed = later;
-        for mut label in due {
-            (label.first_seq, label.trigger_seq) = (self.ordinal(label.first_seq), self.seq);
-            self.labels.push(label);
-        }
+        due.into_iter().for_each(|label| self.complete(label));
     }
 
-    /// Measures the volume of the books whose scenes need it, on all days.
-    fn measure_volumes(&mut self) {
+    /// Completes a label at the last event.
+    fn complete(&mut self, mut label: AlertLabel) {
+        (label.first_seq, label.trigger_seq) = (self.ordinal(label.first_seq), self.seq);
+        self.labels.push(label);
+    }
+
+    /// Measures the volume of the books, and the prints of the instruments, whose scenes need it, on all days.
+    fn measure_prints(&mut self) {
         let plans = self.plans.iter().flat_map(|planned| &planned.plan.scenes);
         let scenes = self.sim.scenes.iter().chain(plans);
         for book in scenes.filter_map(|planned| planned.scene.measured_book()) {
             self.sim.x.desks[book as usize].volumes.get_or_insert_default();
+        }
+        let plans = self.plans.iter().flat_map(|planned| &planned.plan.scenes);
+        for planned in self.sim.scenes.iter().chain(plans).filter(|planned| planned.scenario.follows_prints())
+        {
+            let instr = self.sim.x.world.instr_of(planned.books[0]);
+            self.sim.x.prints.entry(instr).or_default();
         }
     }
 
@@ -579,9 +599,9 @@ impl Sim {
 }
 
 impl MarketNameIds {
-    fn add(world: &mut SimulatedMarket, market: u32) -> MarketNameIds {
-        let number = if market == 0 { String::new() } else { market.to_string() };
-        let index = world.name(NameKind::Instrument, &format!("UTIX{number}"));
+    fn add(world: &mut SimulatedMarket) -> MarketNameIds {
+        let index_name = world.index_name();
+        let index = world.name(NameKind::Instrument, &index_name);
         let national = world.name(NameKind::Venue, "NBBO");
         for desk in 0..world.desks() {
             let letter = if desk % 2 == 0 { 'A' } else { 'B' };

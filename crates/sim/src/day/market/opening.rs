@@ -29,12 +29,16 @@ impl Market {
                 }
             }
         }
+        self.sim.x.initial_holdings = self.holdings.clone();
+        self.sim.x.index_base = self.index.base().to_vec();
     }
 
     /// Opens a day: its reference data have been given.
     pub(super) fn open_day(&mut self) {
         self.now = self.sim.x.now;
-        self.bodies.push(MarketEventBody::IndexRef { prev_close: self.index.published() });
+        let prev_close = self.index.published();
+        self.sim.x.index_close = prev_close;
+        self.bodies.push(MarketEventBody::IndexRef { prev_close });
         self.list();
         if self.totals.is_empty() {
             self.link();

@@ -4,23 +4,31 @@
 //! it, [`SceneContext`] sees to that), so that its label is exact. The definitions are those of the shared
 //! scenarios, with their default parameters; the distances to the thresholds are drawn, the threshold itself among them.
 
+mod abusive_squeeze;
 mod close;
 mod collusive_spoofing;
+mod cross_product;
 mod cross_venue_layering;
+mod eu_volatility_interruption;
 mod excessive_bid;
 mod fat_finger;
 mod front_running;
 mod insider_news;
 mod layering;
+mod linked;
+mod luld;
 mod messages;
 mod momentum_ignition;
+mod mwcb;
 mod off_market_trade;
 mod painting_tape;
+mod parking;
 mod payment_script;
 mod payments;
 mod ping_orders;
 mod prearranged;
 mod price_spike;
+mod pump_and_dump;
 mod restricted_list;
 mod runaway;
 mod script;
@@ -34,6 +42,7 @@ mod trade_through;
 mod volume_spike;
 mod wash;
 
+pub(crate) use linked::{instruments_of, link};
 pub(crate) use payment_script::{PaymentAction, PaymentScene, PlannedPayments, Transfer};
 pub(crate) use stage::{PendingLabel, SceneContext};
 
@@ -77,11 +86,18 @@ pub enum Scenario {
     RestrictedList,
     InsiderNews,
     CommsLexicon,
+    Parking,
+    CrossProduct,
+    Luld,
+    EuVolatilityInterruption,
+    PumpAndDump,
+    AbusiveSqueeze,
+    Mwcb,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Scenario; 32] = [
+    pub const ALL: [Scenario; 39] = [
         Scenario::Spoofing,
         Scenario::Layering,
         Scenario::WashTrade,
@@ -114,6 +130,13 @@ impl Scenario {
         Scenario::RestrictedList,
         Scenario::InsiderNews,
         Scenario::CommsLexicon,
+        Scenario::Parking,
+        Scenario::CrossProduct,
+        Scenario::Luld,
+        Scenario::EuVolatilityInterruption,
+        Scenario::PumpAndDump,
+        Scenario::AbusiveSqueeze,
+        Scenario::Mwcb,
     ];
 
     /// The scenarios of a simple day. A market of several days can have all.
@@ -128,10 +151,16 @@ impl Scenario {
         Scenario::PaymentsStructuring,
     ];
 
-    /// Returns the scenarios that a market with this many venues, this many days and days of this length can have.
-    pub fn of_market(venues: usize, days: u32, span_ns: u64) -> impl Iterator<Item = Scenario> {
+    /// Returns the scenarios that a market with these venues, instruments and days of this length can have.
+    pub fn of_market(
+        venues: usize,
+        instruments: usize,
+        days: u32,
+        span_ns: u64,
+    ) -> impl Iterator<Item = Scenario> {
         let is_possible = move |scenario: &Scenario| {
             scenario.venues_min() <= venues
+                && scenario.instruments_min() <= instruments
                 && scenario.days_min() <= days
                 && scenario.span_min_ns() <= span_ns
         };
@@ -161,6 +190,11 @@ impl Scenario {
                 | Scenario::PaymentsVelocity
                 | Scenario::RestrictedList
                 | Scenario::InsiderNews
+                | Scenario::CrossProduct
+                | Scenario::Luld
+                | Scenario::EuVolatilityInterruption
+                | Scenario::AbusiveSqueeze
+                | Scenario::Mwcb
         )
     }
 
@@ -171,13 +205,40 @@ impl Scenario {
 
     /// Returns whether a scene has the books of its instrument on all venues to itself.
     pub(crate) const fn is_on_all_venues(self) -> bool {
-        matches!(self, Scenario::StopHunting | Scenario::TradeThrough)
+        matches!(
+            self,
+            Scenario::StopHunting
+                | Scenario::TradeThrough
+                | Scenario::Luld
+                | Scenario::PumpAndDump
+                | Scenario::Mwcb
+        ) || self.is_of_pair()
+    }
+
+    /// Returns whether a scene has two instruments that are linked.
+    pub(crate) const fn is_of_pair(self) -> bool {
+        matches!(self, Scenario::CrossProduct | Scenario::AbusiveSqueeze)
+    }
+
+    /// Returns whether a scene must know the earlier prints of its instrument.
+    pub(crate) const fn follows_prints(self) -> bool {
+        matches!(self, Scenario::Luld | Scenario::PumpAndDump)
+    }
+
+    /// Returns whether the cast of a scene trades in the opening auction, whose price the scene needs.
+    pub(crate) const fn joins_auction(self) -> bool {
+        matches!(self, Scenario::Luld)
+    }
+
+    /// Returns how many instruments a market with a scene has at least.
+    pub const fn instruments_min(self) -> usize {
+        if self.is_of_pair() || matches!(self, Scenario::Mwcb) { 8 } else { 1 }
     }
 
     /// Returns on which day of a market the first scene can be. The watch compares some payments with those of earlier
     /// days.
     pub const fn days_min(self) -> u32 {
-        if matches!(self, Scenario::PaymentsVelocity) { 2 } else { 1 }
+        if matches!(self, Scenario::PaymentsVelocity | Scenario::PumpAndDump) { 2 } else { 1 }
     }
 
     /// Returns how long a day a scene needs, nanoseconds.
@@ -186,6 +247,7 @@ impl Scenario {
             Scenario::MarkingClose => 2 * WINDOW_NS,
             Scenario::PaymentsPassthrough => payments::PASSTHROUGH_NS + 60 * S,
             Scenario::InsiderNews => insider_news::LONGEST_NS + WINDOW_NS + 1_000 * S,
+            Scenario::Mwcb => 3_600 * S,
             _ => 0,
         }
     }
@@ -202,9 +264,16 @@ impl Scenario {
         )
     }
 
-    /// Returns whether a day has room for one scene of the scenario in an instrument.
-    pub(crate) const fn is_daily(self) -> bool {
-        matches!(self, Scenario::RegSho201)
+    /// Returns whether a scene cannot be in an instrument, before or after a scene of another scenario on the same day: a
+    /// fall by a tenth fires once a day, so the scene about it comes before others that may bring the price as low.
+    pub(crate) const fn excludes(self, other: Scenario, is_before: bool) -> bool {
+        use Scenario::{Luld, Mwcb, RegSho201};
+        match (self, other) {
+            (RegSho201, RegSho201) => true,
+            (RegSho201, Luld | Mwcb) => !is_before,
+            (Luld | Mwcb, RegSho201) => is_before,
+            _ => false,
+        }
     }
 
     /// Returns whether a scene must know the volume of its book.
@@ -247,6 +316,13 @@ impl Scenario {
             Scenario::RestrictedList => "restricted_list",
             Scenario::InsiderNews => "insider_news",
             Scenario::CommsLexicon => "comms_lexicon",
+            Scenario::Parking => "parking",
+            Scenario::CrossProduct => "cross_product",
+            Scenario::Luld => "luld",
+            Scenario::EuVolatilityInterruption => "eu_volatility_interruption",
+            Scenario::PumpAndDump => "pump_and_dump",
+            Scenario::AbusiveSqueeze => "abusive_squeeze",
+            Scenario::Mwcb => "mwcb",
         }
     }
 
@@ -275,6 +351,10 @@ impl Scenario {
             Scenario::VolumeSpike => 185 * S,
             // The window before the close is for others.
             Scenario::InsiderNews => insider_news::LONGEST_NS + WINDOW_NS,
+            Scenario::Parking | Scenario::CrossProduct => 85 * S,
+            Scenario::Luld => 350 * S,
+            Scenario::PumpAndDump => 40 * S,
+            Scenario::Mwcb => 10 * S,
             Scenario::MarkingClose => 0, // it has times of its own
             _ if self.is_of_payments() => 0,
             _ => 25 * S,
@@ -321,6 +401,7 @@ pub(crate) fn make(
         Scenario::QuoteStuffing => Box::new(messages::QuoteStuffingScene::new(miss, n, placement, world)),
         Scenario::MarkingClose => Box::new(close::MarkingCloseScene::new(miss, n, placement, world, rng)),
         Scenario::RunawayAlgo => Box::new(runaway::RunawayAlgoScene::new(miss, n, placement, world)),
+        Scenario::Mwcb => Box::new(mwcb::BreakerScene::new(miss, n, placement, world, rng)),
         Scenario::VolumeSpike => {
             Box::new(volume_spike::VolumeSpikeScene::new(miss, n, placement, world, rng))
         }
@@ -349,6 +430,12 @@ fn script_of(scenario: Scenario) -> Option<&'static script::SceneDefinition> {
         Scenario::PriceSpike => &price_spike::DEFINITION,
         Scenario::RestrictedList => &restricted_list::DEFINITION,
         Scenario::InsiderNews => &insider_news::DEFINITION,
+        Scenario::Parking => &parking::DEFINITION,
+        Scenario::CrossProduct => &cross_product::DEFINITION,
+        Scenario::Luld => &luld::DEFINITION,
+        Scenario::EuVolatilityInterruption => &eu_volatility_interruption::DEFINITION,
+        Scenario::PumpAndDump => &pump_and_dump::DEFINITION,
+        Scenario::AbusiveSqueeze => &abusive_squeeze::DEFINITION,
         _ => return None,
     })
 }

@@ -14,6 +14,7 @@
 
 mod player;
 
+pub(super) use super::super::instrument_prints::InstrumentPrints;
 pub(crate) use player::ScriptedScene;
 
 use super::super::event::TimeInForce;
@@ -59,6 +60,10 @@ pub(crate) enum KeyPart {
     Coid,
     /// The last news of the scene.
     News,
+    /// The firm of the partner, as `cpty`.
+    Cpty,
+    /// The instrument, as `underlying`.
+    Underlying,
 }
 
 /// The members of a scripted scene.
@@ -96,6 +101,10 @@ pub(crate) enum Completion {
     Exec(Role),
     /// The later of the two executions.
     LastExec,
+    /// The report of a position.
+    Position,
+    /// The next national best, which begins a limit state, and the end of that.
+    LimitState,
 }
 
 /// An order of a script.
@@ -109,6 +118,16 @@ pub(crate) struct SceneTerms<'a> {
     pub side: Side,
     /// The middle of the first book in ticks.
     pub middle: i64,
+    /// The middle of the second book in ticks of its own.
+    pub other_middle: i64,
+    /// The price of the last trade in the first book in ticks.
+    pub last_px: Option<i64>,
+    /// The present time, nanoseconds since the epoch.
+    pub now_ts: u64,
+    /// The prints of the instrument, if the scenario must know them.
+    pub prints: Option<&'a InstrumentPrints>,
+    /// Days from the present UTC date to the expiry of the instrument, if it expires.
+    pub days_left: Option<i32>,
     /// The number of the scene among those of its kind.
     pub n: usize,
     /// Whether the scene fires at the threshold itself and not inside. Never in a near miss.
@@ -180,6 +199,17 @@ enum Action {
     Restrict(ScriptRestriction),
     /// News by its ticks, on the lead's side.
     News(i64),
+    /// The lead buys the least part of all long holdings that is dominant, and a surplus.
+    Corner {
+        px: i64,
+        surplus: i64,
+    },
+    /// The lead sells that back to the same member.
+    Unwind {
+        px: i64,
+    },
+    /// The market reports the position of the lead's owner.
+    ReportPosition,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -313,6 +343,21 @@ impl Script {
     /// Brings news that is good for the lead's side by this many ticks.
     pub fn news(&mut self, ticks: i64) {
         self.push(Action::News(ticks));
+    }
+
+    /// Lets the lead buy the least quantity that is dominant among all long holdings, and a surplus.
+    pub fn corner(&mut self, px: i64, surplus: i64) {
+        self.push(Action::Corner { px, surplus });
+    }
+
+    /// Lets the lead sell what it bought so back, or no later part would be large enough.
+    pub fn unwind(&mut self, px: i64) {
+        self.push(Action::Unwind { px });
+    }
+
+    /// Reports the position of the lead's owner.
+    pub fn report_position(&mut self) {
+        self.push(Action::ReportPosition);
     }
 
     /// Trades once at the middle, so that the last price is near the others again.

@@ -29,7 +29,7 @@ use unitape_sim::{ControlRequest, Market, MarketConfig};
 
 --days above 1, --full or --control make a full market: --events, --plant, --news and similar options then count for each day. It also has levels, the national best, an index, reference prices, messages, lists, links, positions, statements, short marks, desks and rejects; positions and prices carry over to the next day, and weekends have no events. A full market has no fixed-width records. A line of --control is a `control` event with ts and action (halt, reject, block, kill, resume), and optional venue, instr, firm, trader, owner, acct, desk, algo, until, dry_run. 
 
-Scenarios of every market: spoofing, layering, wash_trade, order_to_trade_ratio, quote_stuffing, marking_close, runaway_algo, payments_structuring. Scenarios of a full market: also cross_venue_layering (with two venues), collusive_spoofing, ping_orders, smoking, excessive_bid, fat_finger, reg_sho_201, momentum_ignition, painting_tape, prearranged, off_market_trade, tailgating, front_running, stop_hunting, trade_through (with two venues), price_spike, volume_spike, payments_passthrough, payments_sanctions, payments_velocity (with two days), payments_round, restricted_list, insider_news (with a day of 90 minutes), comms_lexicon. A part of a name that only one of them has is enough; `all` means all that the market can have.")]
+Scenarios of every market: spoofing, layering, wash_trade, order_to_trade_ratio, quote_stuffing, marking_close, runaway_algo, payments_structuring. Scenarios of a full market: also cross_venue_layering (with two venues), collusive_spoofing, ping_orders, smoking, excessive_bid, fat_finger, reg_sho_201, momentum_ignition, painting_tape, prearranged, off_market_trade, tailgating, front_running, stop_hunting, trade_through (with two venues), price_spike, volume_spike, payments_passthrough, payments_sanctions, payments_velocity (with two days), payments_round, restricted_list, insider_news (with a day of 90 minutes), comms_lexicon, parking, cross_product (with eight instruments), luld, eu_volatility_interruption, pump_and_dump (with two days), abusive_squeeze (with eight instruments), mwcb (with eight instruments and a day of an hour). A part of a name that only one of them has is enough; `all` means all that the market can have.")]
 pub struct MarketArgs {
     /// Directory to write into; `-` prints the events and no truth
     #[arg(long, value_name = "DIR")]
@@ -155,7 +155,7 @@ pub fn run(args: MarketArgs) -> output::Result {
 fn config(args: &MarketArgs) -> Result<SimConfig, CommandFailure> {
     let span_ns = args.minutes.saturating_mul(60_000_000_000);
     let possible: Vec<Scenario> = match args.is_full() {
-        true => Scenario::of_market(args.venues, args.days, span_ns).collect(),
+        true => Scenario::of_market(args.venues, args.instruments, args.days, span_ns).collect(),
         false => Scenario::SIMPLE_DAY.to_vec(),
     };
     let scenes = |option: &Option<Vec<String>>| match option {

@@ -1,9 +1,11 @@
 //! Plays a script: clears the books, builds the walls, takes the steps and labels their events.
 
+use super::super::super::config::DAY_NS;
 use super::super::super::event::{DayEvent, DayEventBody, OrderKind};
 use super::super::super::exchange::{NewOrder, OrderRef};
 use super::super::super::names;
-use super::super::super::truth::AlertLabelKey;
+use super::super::super::truth::{AlertLabel, AlertLabelKey};
+use super::super::luld::LIMIT_STATE_NS;
 use super::super::stage::{SceneContext, sign};
 use super::super::{MS, S, Scene, ScenePlacement};
 use super::{
@@ -11,7 +13,7 @@ use super::{
     ScriptCast, Step,
 };
 use crate::rng::Rng;
-use unitape_model::Side;
+use unitape_model::{InstrumentId, Side};
 
 /// A scene that plays a script.
 pub(crate) struct ScriptedScene {
@@ -36,6 +38,8 @@ pub(crate) struct ScriptedScene {
 /// How far a script is.
 #[derive(Debug, Clone, Copy)]
 enum ScriptStage {
+    /// The opening call; the cast makes sure that the auction has a price. Holds the start of the scene.
+    Call(u64),
     Unwritten,
     /// The books are being cleared between the walls; counts the tries.
     Clears(u8),
@@ -69,7 +73,10 @@ impl ScriptedScene {
             n,
             edge: rng.one_in(3) && miss.is_none(),
             script: Script::new(definition.key, miss),
-            stage: ScriptStage::Unwritten,
+            stage: match definition.scenario.joins_auction() {
+                true => ScriptStage::Call(placement.start_ts),
+                false => ScriptStage::Unwritten,
+            },
             middles: Vec::new(),
             orders: Vec::new(),
             client: 0,
@@ -96,22 +103,48 @@ impl ScriptedScene {
         if direction == Direction::With { self.side } else { self.side.opposite() }
     }
 
+    /// Returns the values from which the script is written.
+    fn terms<'a>(&self, stage: &'a mut SceneContext<'_>) -> SceneTerms<'a> {
+        let (x, book) = (&*stage.x, self.books[0]);
+        let (instr, desk) = (x.world.instr_of(book), x.desk(book));
+        let expiry_days = x.world.contract(instr).and_then(|contract| contract.expiry_days);
+        let date = |ts: u64| (ts / DAY_NS) as i32;
+        SceneTerms {
+            rng: stage.rng,
+            listed: x.world.listed(book),
+            side: self.side,
+            middle: self.middles[0],
+            other_middle: self.middles[1],
+            last_px: desk.last_trade.or(desk.earlier_trade),
+            now_ts: x.now,
+            prints: x.prints.get(&instr),
+            days_left: expiry_days.map(|days| date(x.start_ns) + days - date(x.now)),
+            n: self.n,
+            edge: self.edge,
+        }
+    }
+
     fn write(&mut self, stage: &mut SceneContext<'_>) {
         self.middles = self.books.iter().map(|&book| stage.fair_of(book)).collect();
-        let listed = stage.x.world.listed(self.books[0]);
-        let (side, middle, n, edge) = (self.side, self.middles[0], self.n, self.edge);
-        let mut terms = SceneTerms { rng: stage.rng, listed, side, middle, n, edge };
+        let [middle, other_middle] = [self.middles[0], self.middles[1]];
+        let mut terms = self.terms(stage);
         (self.definition.write)(&mut terms, &mut self.script);
         if self.definition.scenario.is_on_all_venues() {
             let world = &stage.x.world;
-            let instr = world.instr_of(self.books[0]);
+            let mut instruments = vec![world.instr_of(self.books[0]), world.instr_of(self.books[1])];
+            instruments.dedup();
             self.books.dedup();
-            for book in (0..world.venues.len()).map(|venue| world.book(venue, instr)) {
+            for (venue, &instr) in
+                (0..world.venues.len()).flat_map(|v| instruments.iter().map(move |i| (v, i)))
+            {
+                let book = world.book(venue, instr);
                 if !self.books.contains(&book) {
                     self.books.push(book);
                 }
             }
-            self.middles = vec![middle; self.books.len()];
+            let is_first = |book: &u32| world.instr_of(*book) == instruments[0];
+            let middle_of = |book| if is_first(book) { middle } else { other_middle };
+            self.middles = self.books.iter().map(middle_of).collect();
         } else if !self.script.is_in_both {
             self.books.truncate(1);
         }
@@ -212,6 +245,25 @@ impl ScriptedScene {
                 let instr = stage.x.world.instr_of(venue_book);
                 stage.x.emit(DayEventBody::OrderRecv { client, member, instr, side, qty });
             }
+            Action::Corner { px, surplus } => {
+                // Forty hundredths of all long holdings, the lead's among them.
+                let qty = (2 * stage.x.long_holdings(stage.x.world.instr_of(venue_book)) + 2) / 3 + surplus;
+                let (seller, px) = (self.member(Role::Other, self.side.opposite()), self.px(book, px));
+                stage.rest(seller, venue_book, self.side.opposite(), px, qty);
+                stage.take_liquidity(self.cast.participants.lead, venue_book, self.side, px, qty);
+            }
+            Action::Unwind { px } => {
+                let (seller, px) = (self.member(Role::Other, self.side.opposite()), self.px(book, px));
+                let (_, _, qty) = self.lead_position(stage, venue_book);
+                stage.rest(seller, venue_book, self.side, px, qty);
+                let lead = self.cast.participants.lead;
+                stage.take_liquidity(lead, venue_book, self.side.opposite(), px, qty);
+            }
+            Action::ReportPosition => {
+                let (owner, instr, qty) = self.lead_position(stage, venue_book);
+                let open_interest = stage.x.long_holdings(instr);
+                stage.x.emit(DayEventBody::Position { owner, instr, qty, open_interest });
+            }
             Action::Reference { px } => {
                 let instr = stage.x.world.instr_of(venue_book);
                 stage.x.reference_half_ticks = Some((instr, 2 * self.px(book, px)));
@@ -225,10 +277,40 @@ impl ScriptedScene {
             self.last_lead_match = match_id;
         }
         for LabelMark { completion, key, reason } in labels {
+            if completion == Completion::LimitState {
+                self.label_limit_state(stage, venue_book);
+                continue;
+            }
             let event = self.find_completion(stage, before, completion);
             let key = self.alert_key(stage, key, Some(event.body));
             stage.label(self.definition.scenario, key, reason, self.first_seq, event.seq);
         }
+    }
+
+    /// Returns the owner of the lead, the instrument of a book, and the quantity that the owner holds of it: a member of the
+    /// cast has traded in the scene alone.
+    fn lead_position(&self, stage: &SceneContext<'_>, book: u32) -> (u32, InstrumentId, i64) {
+        let owner = stage.x.world.members[self.cast.participants.lead as usize].owner;
+        let instr = stage.x.world.instr_of(book);
+        (owner, instr, stage.x.positions.get(&(owner, instr)).map_or(0, |net| net.0))
+    }
+
+    /// Leaves the labels of a limit state to the market: the next national best begins it, and the first event after its
+    /// time ends it.
+    fn label_limit_state(&self, stage: &mut SceneContext<'_>, book: u32) {
+        let label = |ts: u64, reason| AlertLabel {
+            scene: stage.scene,
+            scenario: self.definition.scenario.id(),
+            key: self.alert_key(stage, self.script.key, None),
+            reason: Some(reason),
+            ts,
+            first_seq: self.first_seq,
+            trigger_seq: 0,
+        };
+        let now = stage.now();
+        let [entry, pause] = [label(now, "limit_state"), label(now + LIMIT_STATE_NS, "pause")];
+        stage.labels.quote_labels.insert(stage.x.world.instr_of(book), entry);
+        stage.labels.timed.push(pause);
     }
 
     /// Returns the event that completes a label, among the events of the present step.
@@ -242,6 +324,7 @@ impl ScriptedScene {
             (Completion::Entry, DayEventBody::New(_))
             | (Completion::Cancel, DayEventBody::Cancel(_))
             | (Completion::Trade, DayEventBody::Trade { .. })
+            | (Completion::Position, DayEventBody::Position { .. })
             | (Completion::LastExec, DayEventBody::Exec { .. }) => true,
             (Completion::Exec(role), DayEventBody::Exec { order, .. }) => is_of(order.member, role),
             _ => false,
@@ -279,11 +362,16 @@ impl ScriptedScene {
             KeyPart::Group => ("group", world.group_name(lead).to_owned()),
             KeyPart::Trader => ("trader", world.trader_name(lead).to_owned()),
             KeyPart::Venue => ("venue", world.venue_name(book).to_owned()),
+            KeyPart::Underlying => ("underlying", world.isin(book).to_owned()),
             KeyPart::Instr => ("instr", world.isin(book).to_owned()),
             KeyPart::Side => ("side", self.side.letter().to_owned()),
             KeyPart::News => ("news_id", names::news_text(self.last_news)),
             KeyPart::Oid => ("oid", names::oid_text(oid)),
             KeyPart::MatchId => ("match_id", names::match_text(match_id)),
+            KeyPart::Cpty => {
+                let partner = self.cast.partner.expect("the cast has a partner");
+                ("cpty", world.firm_name(partner).to_owned())
+            }
             KeyPart::Firm => ("firm", world.firm_name(lead).to_owned()),
             KeyPart::Coid => ("coid", names::client_text(self.client)),
         };
@@ -305,6 +393,14 @@ impl ScriptedScene {
 impl Scene for ScriptedScene {
     fn play(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
         match self.stage {
+            ScriptStage::Call(start_ts) => {
+                let px = stage.x.world.listed(self.books[0]).reference;
+                for side in [Side::Buy, Side::Sell] {
+                    stage.rest(self.cast.participants.member_on(side), self.books[0], side, px, 100);
+                }
+                self.stage = ScriptStage::Unwritten;
+                Some(start_ts)
+            }
             ScriptStage::Unwritten => {
                 self.write(stage);
                 if self.script.is_abandoned {
