@@ -80,8 +80,9 @@ fn sum(books: &mut Books, events: &[Event<'_>]) -> (u64, u64) {
     let (mut changed, mut index_sum) = (0, 0u64);
     for (n, event) in events.iter().enumerate() {
         for change in books.on_event(event) {
-            changed += u64::from(change.best);
-            index_sum = index_sum.wrapping_add(u64::from(change.best | change.top) * n as u64);
+            changed += u64::from(change.best_changed);
+            index_sum =
+                index_sum.wrapping_add(u64::from(change.best_changed | change.top_changed) * n as u64);
         }
     }
     (changed, index_sum)

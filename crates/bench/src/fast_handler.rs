@@ -20,10 +20,10 @@ pub fn run(
     out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
 ) -> Result<(), Error> {
     if context.wants("fast", "handler") {
-        for (condition, lines, all) in
+        for (condition, lines, is_all_products) in
             [("A alone", 1, true), ("A and B", 2, true), ("A and B, one product of 20", 2, false)]
         {
-            out(handler(context, condition, lines, all)?)?;
+            out(handler(context, condition, lines, is_all_products)?)?;
         }
     }
     if context.wants("fast", "book-latency") {
@@ -139,7 +139,12 @@ fn books(handler: &Handler) -> String {
 }
 
 /// Packets out of a capture to books.
-fn handler(context: &BenchContext, condition: &str, lines: usize, all: bool) -> Result<BenchRecord, Error> {
+fn handler(
+    context: &BenchContext,
+    condition: &str,
+    lines: usize,
+    is_all_products: bool,
+) -> Result<BenchRecord, Error> {
     let fail = |e: unitape_marketdata::Error| Error::Failed(format!("fast handler: {e}"));
     let day = PublishedDay::new(ExchangeConfig::default().group, context.pick(20_000, 500_000), 200_000)?;
     let dir = context.fresh("fast-handler")?;
@@ -147,10 +152,10 @@ fn handler(context: &BenchContext, condition: &str, lines: usize, all: bool) -> 
     let file = dir.path().join("day.pcap");
     std::fs::write(&file, &capture).map_err(|e| Error::Failed(format!("{}: {e}", file.display())))?;
     let product = day.exchange.world().products[0].id.to_string();
-    let is_selected = |instrument: &ExchangeInstrument| all || instrument.product == 0;
+    let is_selected = |instrument: &ExchangeInstrument| is_all_products || instrument.product == 0;
     let open = || {
         let mut handler = Handler::open(&config).map_err(fail)?;
-        handler.subscribe(match all {
+        handler.subscribe(match is_all_products {
             true => Subscription::All,
             false => Subscription::Product(product.clone()),
         });

@@ -86,14 +86,14 @@ fn samples() -> Result<PathBuf, String> {
     })
 }
 
-fn ranges(templates: &Arc<Templates>, input: &[u8], moex: bool) -> Result<Vec<Range<usize>>, String> {
+fn ranges(templates: &Arc<Templates>, input: &[u8], is_moex: bool) -> Result<Vec<Range<usize>>, String> {
     let (mut offset, mut ranges) = (0, Vec::new());
     let mut decoder = Decoder::new(templates.clone());
     while offset < input.len() {
         let head = input.get(offset..offset + 4).and_then(|h| h.try_into().ok());
         let head: [u8; 4] = head.ok_or("the input ends inside a head")?;
         offset += 4;
-        let bytes = if moex {
+        let bytes = if is_moex {
             // A number; the message has its own end.
             decoder.decode(&input[offset..]).map_err(|e| e.to_string())?.bytes
         } else {
@@ -180,35 +180,35 @@ pub fn values(
     set: &FastMessageSet,
     mut each: impl FnMut(&[u8]),
 ) -> Result<u64, String> {
-    let (mut out, mut count, mut open) = (Vec::new(), 0, Vec::new());
+    let (mut value_bytes, mut count, mut open) = (Vec::new(), 0, Vec::new());
     for message in &set.messages {
         decoder.reset();
         let decoded = decoder.decode_in(&set.input, message.clone()).map_err(|e| e.to_string())?;
-        out.clear();
-        head(&mut out, set, decoded.template);
+        value_bytes.clear();
+        head(&mut value_bytes, set, decoded.template);
         for item in decoded.items() {
             match item {
                 MessageToken::Value(_, value) => {
                     count += 1;
-                    write_value(&mut out, value);
+                    write_value(&mut value_bytes, value);
                 }
                 MessageToken::Group(_) => {
-                    out.push(b'{');
+                    value_bytes.push(b'{');
                     open.push(b'}');
                 }
                 MessageToken::Sequence(_, n) => {
-                    out.push(b'[');
-                    out.extend_from_slice(&n.to_le_bytes());
+                    value_bytes.push(b'[');
+                    value_bytes.extend_from_slice(&n.to_le_bytes());
                     open.push(b']');
                 }
                 MessageToken::Element => {
-                    out.push(b'(');
+                    value_bytes.push(b'(');
                     open.push(b')');
                 }
-                MessageToken::End => out.extend(open.pop()),
+                MessageToken::End => value_bytes.extend(open.pop()),
             }
         }
-        each(&out);
+        each(&value_bytes);
     }
     Ok(count)
 }
@@ -219,14 +219,14 @@ pub fn values(
 /// Fails if a message is bad.
 pub fn slow_values(set: &FastMessageSet, mut each: impl FnMut(&[u8])) -> Result<(), String> {
     let mut decoder = naive::Decoder::new(set.templates.clone(), true);
-    let mut out = Vec::new();
+    let mut value_bytes = Vec::new();
     for message in &set.messages {
         decoder.reset();
         let decoded = decoder.decode(&set.input[message.clone()]).map_err(|e| e.to_string())?;
-        out.clear();
-        head(&mut out, set, decoded.template);
-        nodes(&mut out, &decoded.nodes);
-        each(&out);
+        value_bytes.clear();
+        head(&mut value_bytes, set, decoded.template);
+        nodes(&mut value_bytes, &decoded.nodes);
+        each(&value_bytes);
     }
     Ok(())
 }
@@ -318,19 +318,19 @@ pub fn half_values(
     set: &FastMessageSet,
     mut each: impl FnMut(&[u8]),
 ) -> Result<u64, String> {
-    let (mut out, mut count) = (Vec::new(), 0);
+    let (mut value_bytes, mut count) = (Vec::new(), 0);
     for message in &set.messages {
         decoder.reset();
         let decoded = decoder.decode_in(&set.input, message.clone()).map_err(|e| e.to_string())?;
-        out.clear();
+        value_bytes.clear();
         for cell in decoded.tagged_tokens() {
             if let TaggedToken::Value(tag, value) = cell {
                 count += 1;
-                out.extend_from_slice(&tag.to_le_bytes());
-                write_value(&mut out, value);
+                value_bytes.extend_from_slice(&tag.to_le_bytes());
+                write_value(&mut value_bytes, value);
             }
         }
-        each(&out);
+        each(&value_bytes);
     }
     Ok(count)
 }
@@ -371,9 +371,9 @@ pub fn slow_half_values(set: &FastMessageSet, mut each: impl FnMut(&[u8])) -> Re
     for message in &set.messages {
         decoder.reset();
         let decoded = decoder.decode(&set.input[message.clone()]).map_err(|e| e.to_string())?;
-        let mut out = Vec::new();
-        walk(&mut out, &decoded.nodes, &mut String::new(), &paths[decoded.template]);
-        each(&out);
+        let mut value_bytes = Vec::new();
+        walk(&mut value_bytes, &decoded.nodes, &mut String::new(), &paths[decoded.template]);
+        each(&value_bytes);
     }
     Ok(())
 }

@@ -168,11 +168,11 @@ fn to_events(context: &BenchContext, repeats: usize) -> Result<Vec<BenchRecord>,
             ("general", SourceDecoder::with_general_path(format.clone())?),
             ("batches", SourceDecoder::new(format)?),
         ] {
-            let mut blocks = worker.blocks(&input, BLOCK_BYTES);
+            let mut input_blocks = worker.blocks(&input, BLOCK_BYTES);
             // The first pass warms up and learns the names, the second is hashed.
-            worker.pass(&mut blocks, true, |_| {});
+            worker.pass(&mut input_blocks, true, |_| {});
             let (mut hash, mut bytes) = (HexSha256::default(), 0);
-            worker.pass(&mut blocks, false, |arena| hash.add(arena));
+            worker.pass(&mut input_blocks, false, |arena| hash.add(arena));
             let hash = hash.hex();
             if *expected.get_or_insert_with(|| hash.clone()) != hash {
                 return Err(Error::Failed("fixed taq-events: batches give other frames".to_owned()));
@@ -180,7 +180,8 @@ fn to_events(context: &BenchContext, repeats: usize) -> Result<Vec<BenchRecord>,
             let mut times = RepeatTimes::default();
             for _ in 0..context.repeats(5) {
                 bytes = 0;
-                let tally = times.time(|| worker.pass(&mut blocks, false, |arena| bytes += arena.len()));
+                let tally =
+                    times.time(|| worker.pass(&mut input_blocks, false, |arena| bytes += arena.len()));
                 if (tally.messages, tally.events, tally.quarantined) != (count, count - 1, 0) {
                     return Err(Error::Failed(format!("fixed taq-events: {tally:?}")));
                 }

@@ -62,13 +62,13 @@ pub struct BookChange {
     /// The basis of its book, or `None` if only the phase changed.
     pub basis: Option<Basis>,
     /// The best prices of that book are others.
-    pub top: bool,
+    pub top_changed: bool,
     /// The best prices of the venue are others.
-    pub best: bool,
+    pub best_changed: bool,
     /// The best prices over all venues are others.
-    pub consolidated: bool,
+    pub consolidated_changed: bool,
     /// The phase is another.
-    pub phase: bool,
+    pub phase_changed: bool,
     /// The impossible statement of the event.
     pub fault: Option<BookFault>,
 }
@@ -269,12 +269,12 @@ impl Books {
         }
         let oid = decode::order_id(event, order).filter(|_| event.instrument() != InstrumentId::NONE);
         let Some(oid) = oid else { return self.on_unnamed_order(event) };
-        let Some((listing_index, late)) = self.begin(event) else { return };
+        let Some((listing_index, late)) = self.begin_event(event) else { return };
         let (listing, store) = (&mut self.listings[listing_index as usize], &mut self.store);
         let context = OrderBookContext {
             listing: listing_index,
-            continuous: listing.is_continuous(),
-            snapshot: event.header().flags() & flags::SNAPSHOT != 0,
+            is_continuous: listing.is_continuous(),
+            is_snapshot: event.header().flags() & flags::SNAPSHOT != 0,
             orders_max: self.options.orders_per_book_max,
             levels_max: self.options.levels_max,
         };
@@ -295,7 +295,7 @@ impl Books {
 
     fn on_quote(&mut self, event: &Event<'_>) {
         self.counters.events += 1;
-        let Some((listing_index, late)) = self.begin(event) else { return };
+        let Some((listing_index, late)) = self.begin_event(event) else { return };
         let listing = &mut self.listings[listing_index as usize];
         let mut recovered = false;
         if event.kind() == EventKind::Level {
@@ -371,7 +371,7 @@ impl Books {
         };
         self.counters.events += 1;
         self.counters.repeats += 1;
-        let Some((listing_index, _)) = self.begin(event) else { return };
+        let Some((listing_index, _)) = self.begin_event(event) else { return };
         self.listings[listing_index as usize].repeat_count += 1;
         let listing = &self.listings[listing_index as usize];
         let is_known = match order {
@@ -444,7 +444,7 @@ impl Books {
 
     /// Finds the listing of an event, or makes it if it is new. Also returns whether the event is late and out of turn.
     #[inline]
-    pub(crate) fn begin(&mut self, event: &Event<'_>) -> Option<(u32, bool)> {
+    pub(crate) fn begin_event(&mut self, event: &Event<'_>) -> Option<(u32, bool)> {
         self.ts = event.ts_event().0;
         self.now = self.now.max(self.ts);
         let (venue, instrument) = (event.venue(), event.instrument());
@@ -479,11 +479,11 @@ impl Books {
             groups.len() as u32 - 1
         });
         let listing_index = self.listings.len() as u32;
-        let all = self.all_venues == Some(venue);
-        if !all {
+        let is_all_venues = self.all_venues == Some(venue);
+        if !is_all_venues {
             groups[group as usize].listings.push(listing_index);
         }
-        let mut listing = ListingBooks::new(venue, instrument, group, initial_status.phase.1, all);
+        let mut listing = ListingBooks::new(venue, instrument, group, initial_status.phase.1, is_all_venues);
         listing.halted = initial_status.halted.1;
         listing.loss_offsets = [initial_status.stale.1.then_some(ELSEWHERE); 3];
         self.listings.push(listing);
@@ -493,7 +493,7 @@ impl Books {
 
     /// Records a status as late if it comes from before the last offset that the book has read of its source.
     #[cold]
-    pub(crate) fn finish_late(&mut self, listing_index: u32) {
+    pub(crate) fn reject_late_status(&mut self, listing_index: u32) {
         self.finish_event(
             listing_index,
             Basis::Levels,
@@ -547,20 +547,20 @@ impl Books {
         let mut change = BookChange {
             listing: ListingId(listing_index),
             basis: Some(basis),
-            top,
-            best: false,
-            consolidated: false,
-            phase: false,
+            top_changed: top,
+            best_changed: false,
+            consolidated_changed: false,
+            phase_changed: false,
             fault: outcome.err(),
         };
         // With an age limit, time alone can make a basis stale.
         if top || is_first_data || was_stale != listing.is_marked(basis) || after.is_some() {
             let basis_was = listing.basis;
-            change.best = choose(listing, now, &self.options);
+            change.best_changed = choose(listing, now, &self.options);
             let stale = was_stale != listing.is_marked(basis);
-            if change.best || stale || basis_was != listing.basis || after.is_some() {
+            if change.best_changed || stale || basis_was != listing.basis || after.is_some() {
                 let group = listing.instrument_index as usize;
-                change.consolidated = !listing.consolidated
+                change.consolidated_changed = !listing.consolidated
                     && self.groups[group].renew_best(&self.listings, now, &self.options);
             }
         }

@@ -86,7 +86,7 @@ fn extend_terms(event: &Event<'_>, terms: &mut OrderTerms) {
             DISPLAY => more_terms.display = more_terms.display.or(decimal(payload)),
             REDUCED => more_terms.reduced = more_terms.reduced.or(decimal(payload)),
             _ => {
-                more_terms.moot |= matches!(payload, b"rejected" | b"done_for_day");
+                more_terms.is_moot |= matches!(payload, b"rejected" | b"done_for_day");
                 if payload == b"suspended" {
                     terms.is_hidden = Some(true);
                 }

@@ -152,17 +152,17 @@ impl Books {
     /// Marks the books of a listing that are built from a feed, because the feed has lost events.
     fn lose_books(&mut self, listing_index: u32, feed: u32, offset: SourceOffset, orders_only: bool) {
         let listing = &mut self.listings[listing_index as usize];
-        let mut any = false;
+        let mut has_lost_books = false;
         for basis in Basis::ALL {
             let b = basis as usize;
             let is_concerned = !orders_only || basis == Basis::Orders;
             if is_concerned && listing.has_data[b] && self.loss_table.feed(listing.source_by_basis[b]) == feed
             {
                 listing.mark_lost(basis, offset);
-                any = true;
+                has_lost_books = true;
             }
         }
-        if any {
+        if has_lost_books {
             self.renew_best_prices(listing_index, false);
         }
     }
@@ -181,7 +181,7 @@ impl Books {
         let (venue, instrument) = (event.venue(), event.instrument());
         let key = ListingKey { venue, instrument };
         if venue != 0 && instrument != InstrumentId::NONE {
-            if let Some((listing_index, false)) = self.begin(event) {
+            if let Some((listing_index, false)) = self.begin_event(event) {
                 self.enter_phase(listing_index, phase);
             }
             return;
@@ -210,8 +210,8 @@ impl Books {
         let (venue, instrument) = (event.venue(), event.instrument());
         let key = ListingKey { venue, instrument };
         if venue != 0 && instrument != InstrumentId::NONE && self.listing_index.contains_key(&key) {
-            match self.begin(event) {
-                Some((listing_index, true)) => self.finish_late(listing_index),
+            match self.begin_event(event) {
+                Some((listing_index, true)) => self.reject_late_status(listing_index),
                 Some((listing_index, false)) => {
                     self.apply_status(listing_index, word, SourceOffset::from_event(event))
                 }
@@ -280,8 +280,8 @@ impl Books {
     fn finish_matching(&mut self, listing_index: u32) {
         let context = OrderBookContext {
             listing: listing_index,
-            continuous: false,
-            snapshot: false,
+            is_continuous: false,
+            is_snapshot: false,
             orders_max: self.options.orders_per_book_max,
             levels_max: self.options.levels_max,
         };
@@ -301,7 +301,15 @@ impl Books {
         let group = listing.instrument_index as usize;
         let consolidated = self.groups[group].renew_best(&self.listings, self.now, &self.options);
         let listing = ListingId(listing_index);
-        let change = BookChange { listing, basis: None, top: false, best, consolidated, phase, fault: None };
+        let change = BookChange {
+            listing,
+            basis: None,
+            top_changed: false,
+            best_changed: best,
+            consolidated_changed: consolidated,
+            phase_changed: phase,
+            fault: None,
+        };
         self.changes.push(change);
     }
 

@@ -60,7 +60,7 @@ pub(crate) struct RareOrderFields {
     pub reduced: Option<OrderQuantity>,
     /// Whether the event may end an order that the book does not have: the order was never accepted or has already
     /// ended.
-    pub moot: bool,
+    pub is_moot: bool,
 }
 
 impl RareOrderFields {
@@ -95,9 +95,9 @@ impl RareOrderFields {
 pub(crate) struct OrderBookContext {
     pub listing: u32,
     /// Whether the venue matches orders as they arrive.
-    pub continuous: bool,
+    pub is_continuous: bool,
     /// Part of a snapshot: an order that is known already is no fault.
-    pub snapshot: bool,
+    pub is_snapshot: bool,
     pub orders_max: u32,
     pub levels_max: u32,
 }
@@ -160,7 +160,7 @@ impl OrderBook {
             s.set_display(slot, display);
         }
         self.place_order(s, context, slot)?;
-        if known_slot.is_some() && !context.snapshot { Err(BookFault::DuplicateOrder) } else { Ok(()) }
+        if known_slot.is_some() && !context.is_snapshot { Err(BookFault::DuplicateOrder) } else { Ok(()) }
     }
 
     /// Amends an order. The new quantity includes executed quantity, or the event gives a reduction of the remaining
@@ -234,7 +234,7 @@ impl OrderBook {
         if terms.px != Price::NONE.0 {
             order.px = terms.px;
         }
-        order = order.with_hidden(terms.is_hidden.unwrap_or(order.hidden()));
+        order = order.with_hidden(terms.is_hidden.unwrap_or(order.is_hidden()));
         let display = terms.rare_fields.and_then(|more| more.display);
         // The shown quantity may not grow either.
         let not_more = |was: i64, now: i64| {
@@ -246,7 +246,7 @@ impl OrderBook {
         });
         let keeps = was.level != NONE
             && was.px == order.px
-            && !order.hidden()
+            && !order.is_hidden()
             && not_more(was.left, order.left)
             && !shows_more;
         if keeps {
@@ -276,8 +276,8 @@ impl OrderBook {
         terms: &OrderTerms,
     ) -> OrderResult {
         let Some(slot) = s.find_order(context.listing, &oid) else {
-            let moot = terms.rare_fields.is_some_and(|more| more.moot);
-            return if moot { Ok(()) } else { Err(BookFault::UnknownOrder) };
+            let is_moot = terms.rare_fields.is_some_and(|more| more.is_moot);
+            return if is_moot { Ok(()) } else { Err(BookFault::UnknownOrder) };
         };
         self.drop_order(s, slot);
         self.settle_matching(s, context)
@@ -398,10 +398,10 @@ impl OrderBook {
     /// Puts an order from aside into its queue.
     fn place_order(&mut self, s: &mut OrderStore, context: &OrderBookContext, slot: u32) -> OrderResult {
         let order = &s.orders[slot as usize];
-        if order.hidden() || order.px == Price::NONE.0 {
+        if order.is_hidden() || order.px == Price::NONE.0 {
             return Ok(());
         }
-        if context.continuous && self.meets_other_side(order) {
+        if context.is_continuous && self.meets_other_side(order) {
             self.matching = slot;
             return Ok(());
         }

@@ -198,12 +198,12 @@ impl LevelBook {
             LevelAction::Delete => (self.remove(side, depth)?, true),
             LevelAction::Clear | LevelAction::Set => return None,
             LevelAction::Add => {
-                let rung = StoredLevel { px: change.px, qty: change.qty?, orders: change.orders };
-                (rung, self.add_level(side, depth, rung, levels_max)?)
+                let new_level = StoredLevel { px: change.px, qty: change.qty?, orders: change.orders };
+                (new_level, self.add_level(side, depth, new_level, levels_max)?)
             }
             LevelAction::Change => {
-                let rung = StoredLevel { px: change.px, qty: change.qty?, orders: change.orders };
-                (rung, self.change_level(side, depth, rung)?)
+                let new_level = StoredLevel { px: change.px, qty: change.qty?, orders: change.orders };
+                (new_level, self.change_level(side, depth, new_level)?)
             }
         };
         Some(LevelChangeOutcome { depth, level, fault: (!is_sorted).then_some(BookFault::UnsortedLevel) })
@@ -228,33 +228,33 @@ impl LevelBook {
         &mut self,
         side: Side,
         depth: u32,
-        rung: StoredLevel,
+        new_level: StoredLevel,
         levels_max: DepthLimit,
     ) -> Option<bool> {
         let half = &mut self.sides[side as usize];
         let rungs = &mut half.rungs;
-        if depth == 0 || !rung.is_whole() || rungs.len() >= levels_max.get() {
+        if depth == 0 || !new_level.is_whole() || rungs.len() >= levels_max.get() {
             return None;
         }
         let index = (rungs.len() + 1).checked_sub(depth as usize)?;
-        rungs.push(rung);
+        rungs.push(new_level);
         let moved_rungs = &mut rungs[index..];
         for n in (1..moved_rungs.len()).rev() {
             moved_rungs[n] = moved_rungs[n - 1];
         }
-        moved_rungs[0] = rung;
+        moved_rungs[0] = new_level;
         Some(half.is_sorted_at(side, index))
     }
 
     /// Puts a whole level in the place of another one; as [`LevelBook::add_level`].
     #[inline(always)]
-    pub fn change_level(&mut self, side: Side, depth: u32, rung: StoredLevel) -> Option<bool> {
+    pub fn change_level(&mut self, side: Side, depth: u32, new_level: StoredLevel) -> Option<bool> {
         let half = &mut self.sides[side as usize];
-        if depth == 0 || !rung.is_whole() {
+        if depth == 0 || !new_level.is_whole() {
             return None;
         }
         let index = half.rungs.len().checked_sub(depth as usize)?;
-        half.rungs[index] = rung;
+        half.rungs[index] = new_level;
         Some(half.is_sorted_at(side, index))
     }
 
@@ -271,7 +271,7 @@ impl LevelBook {
         let Some(side) = change.side else {
             return LevelChangeOutcome::without_level(Some(BookFault::BadLevel));
         };
-        let rung = match (change.action, change.qty) {
+        let new_level = match (change.action, change.qty) {
             (LevelAction::Delete, _) => None,
             (_, Some(qty)) if qty.0 >= 0 && qty.1.unsigned_abs() <= 30 => {
                 (qty.0 > 0).then_some(StoredLevel { px: change.px, qty, orders: change.orders })
@@ -279,8 +279,10 @@ impl LevelBook {
             _ => return LevelChangeOutcome::without_level(Some(BookFault::BadQuantity)),
         };
         let half = &mut self.sides[side as usize];
-        let Some(depth) = change.depth else { return by_price(half, side, change, rung, levels_max.get()) };
-        let outcome = by_depth(&mut half.rungs, side, change, rung, depth, levels_max);
+        let Some(depth) = change.depth else {
+            return by_price(half, side, change, new_level, levels_max.get());
+        };
+        let outcome = by_depth(&mut half.rungs, side, change, new_level, depth, levels_max);
         half.unsorted |= outcome.fault == Some(BookFault::UnsortedLevel);
         outcome
     }
@@ -319,7 +321,7 @@ fn by_price(
     half: &mut BookSide,
     side: Side,
     change: &LevelChange,
-    rung: Option<StoredLevel>,
+    new_level: Option<StoredLevel>,
     levels_max: usize,
 ) -> LevelChangeOutcome {
     if change.px == Price::NONE.0 {
@@ -328,11 +330,11 @@ fn by_price(
     let nearest_index = half.find_level(side, price_key(side, change.px));
     let rungs = &mut half.rungs;
     let match_index = nearest_index.filter(|&index| rungs[index].px == change.px);
-    let (depth, level) = match (match_index, rung) {
+    let (depth, level) = match (match_index, new_level) {
         (Some(index), None) => (rungs.len() - index, rungs.remove(index)),
-        (Some(index), Some(rung)) => {
-            rungs[index] = rung;
-            (rungs.len() - index, rung)
+        (Some(index), Some(new_level)) => {
+            rungs[index] = new_level;
+            (rungs.len() - index, new_level)
         }
         (None, None) => {
             // A venue that states a remaining quantity of 0 at a price does not say that there was a level.
@@ -344,10 +346,10 @@ fn by_price(
         (None, Some(_)) if rungs.len() >= levels_max => {
             return LevelChangeOutcome::without_level(Some(BookFault::LevelsFull));
         }
-        (None, Some(rung)) => {
+        (None, Some(new_level)) => {
             let insert_index = nearest_index.map_or(0, |index| index + 1);
-            rungs.insert(insert_index, rung);
-            (rungs.len() - insert_index, rung)
+            rungs.insert(insert_index, new_level);
+            (rungs.len() - insert_index, new_level)
         }
     };
     let fault = match (change.action, match_index) {
@@ -362,7 +364,7 @@ fn by_depth(
     rungs: &mut Vec<StoredLevel>,
     side: Side,
     change: &LevelChange,
-    rung: Option<StoredLevel>,
+    new_level: Option<StoredLevel>,
     depth: u64,
     levels_max: DepthLimit,
 ) -> LevelChangeOutcome {
@@ -373,30 +375,30 @@ fn by_depth(
         Some(index) if depth > 0 && change.action != LevelAction::Set => index,
         // Right after the last one there is room for a new level.
         None if change.action == LevelAction::Add && from_end == rungs.len() + 1 => {
-            return match rung {
+            return match new_level {
                 _ if change.px == Price::NONE.0 => refuse(BookFault::BadLevel),
                 None => refuse(BookFault::BadQuantity),
                 Some(_) if rungs.len() >= levels_max.get() => refuse(BookFault::LevelsFull),
-                Some(rung) => {
-                    rungs.insert(0, rung);
+                Some(new_level) => {
+                    rungs.insert(0, new_level);
                     outcome_at(rungs, side, 0)
                 }
             };
         }
         _ => return refuse(BookFault::BadLevel),
     };
-    match (change.action, rung) {
+    match (change.action, new_level) {
         (LevelAction::Add, None) => return refuse(BookFault::BadQuantity),
         (_, None) => {
             return LevelChangeOutcome { depth: from_end as u32, level: rungs.remove(index), fault: None };
         }
         (LevelAction::Add, Some(_)) if change.px == Price::NONE.0 => return refuse(BookFault::BadLevel),
-        (LevelAction::Add, Some(rung)) => {
+        (LevelAction::Add, Some(new_level)) => {
             // A venue of fixed depth does not report that its last level is removed. If the bound is unitape's own, the
             // venue still has that level.
             if rungs.len() >= levels_max.get() {
                 rungs.remove(0);
-                rungs.insert(index, rung);
+                rungs.insert(index, new_level);
                 let outcome = outcome_at(rungs, side, index);
                 return match levels_max {
                     DepthLimit::Published(_) => outcome,
@@ -405,12 +407,12 @@ fn by_depth(
                     }
                 };
             }
-            rungs.insert(index + 1, rung);
+            rungs.insert(index + 1, new_level);
             return outcome_at(rungs, side, index + 1);
         }
-        (_, Some(rung)) => {
+        (_, Some(new_level)) => {
             let px = if change.px == Price::NONE.0 { rungs[index].px } else { change.px };
-            rungs[index] = StoredLevel { px, ..rung };
+            rungs[index] = StoredLevel { px, ..new_level };
         }
     }
     outcome_at(rungs, side, index)

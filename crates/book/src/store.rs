@@ -47,9 +47,9 @@ const _: () = assert!(size_of::<StoredOrder>() == 64);
 pub(crate) const LISTINGS_MAX: u32 = 1 << 23;
 
 impl StoredOrder {
-    pub fn new(oid: OrderId, listing: u32, side: Side, px: i64, hidden: bool) -> Self {
+    pub fn new(oid: OrderId, listing: u32, side: Side, px: i64, is_hidden: bool) -> Self {
         debug_assert!(listing < LISTINGS_MAX);
-        let tags = listing | (side as u32) << 30 | u32::from(hidden) << 31;
+        let tags = listing | (side as u32) << 30 | u32::from(is_hidden) << 31;
         let this = Self { oid, px, left: 0, done: 0, prev: NONE, next: NONE, level: NONE, tags };
         this.with_exp(0)
     }
@@ -71,7 +71,7 @@ impl StoredOrder {
 
     /// Returns whether the order is hidden, which means that it never enters a queue.
     #[inline]
-    pub fn hidden(&self) -> bool {
+    pub fn is_hidden(&self) -> bool {
         self.tags >> 31 != 0
     }
 
@@ -82,8 +82,8 @@ impl StoredOrder {
     }
 
     #[must_use]
-    pub fn with_hidden(mut self, hidden: bool) -> Self {
-        self.tags = self.tags & !(1 << 31) | u32::from(hidden) << 31;
+    pub fn with_hidden(mut self, is_hidden: bool) -> Self {
+        self.tags = self.tags & !(1 << 31) | u32::from(is_hidden) << 31;
         self
     }
 
@@ -94,8 +94,8 @@ impl StoredOrder {
     }
 
     #[must_use]
-    pub fn with_partly_shown(mut self, partly: bool) -> Self {
-        self.tags = self.tags & !(1 << 23) | u32::from(partly) << 23;
+    pub fn with_partly_shown(mut self, is_partly_shown: bool) -> Self {
+        self.tags = self.tags & !(1 << 23) | u32::from(is_partly_shown) << 23;
         self
     }
 }
@@ -338,7 +338,7 @@ mod tests {
                                 StoredOrder::new(oid, listing, side, 5, !hidden).with_partly_shown(partly);
                             let order = order.with_exp(exp).with_hidden(hidden);
                             assert_eq!(
-                                (order.listing(), order.side(), order.hidden(), order.exp()),
+                                (order.listing(), order.side(), order.is_hidden(), order.exp()),
                                 (listing, side, hidden, exp)
                             );
                             assert_eq!(order.is_partly_shown(), partly);

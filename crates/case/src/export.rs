@@ -20,7 +20,7 @@ pub fn html(store: &CaseStore, tape: &mut EvidenceTape, id: u64, now: i64) -> Re
     let case = store.case(id)?;
     let alerts = store.alerts(id, ALERTS_MAX)?;
     let mut out = String::new();
-    begin(&mut out, &case, now);
+    write_page_head(&mut out, &case, now);
     write_parties(&mut out, &case, &store.parties(id)?);
     write_reasons(&mut out, &case, &alerts);
     for alert in &alerts {
@@ -55,15 +55,15 @@ pub fn picture_options(alert: &Alert, evidence: &AlertEvidence) -> Result<Pictur
         .iter()
         .filter_map(|line| serde_json::from_str(&line.event.as_ref().ok()?.json).ok())
         .collect();
-    let name = |field: &str| {
+    let field_text = |field: &str| {
         let of_events = || events.iter().rev().find_map(|event| event[field].as_str().map(str::to_owned));
         alert.key_value(field).map(str::to_owned).or_else(of_events)
     };
     let missing = |noun: &str| {
         Error::Value(format!("there is no picture: neither the alert nor its events name {noun}"))
     };
-    let instrument = name("instr").ok_or_else(|| missing("an instrument"))?;
-    let venue = name("venue").ok_or_else(|| missing("a venue"))?;
+    let instrument = field_text("instr").ok_or_else(|| missing("an instrument"))?;
+    let venue = field_text("venue").ok_or_else(|| missing("a venue"))?;
     let times = events.iter().filter_map(|event| event["ts"].as_i64()).chain([alert.ts.0]);
     let (first, last) =
         times.fold((alert.ts.0, alert.ts.0), |(first, last), ts| (first.min(ts), last.max(ts)));
@@ -93,7 +93,7 @@ fn require_source(tape: &EvidenceTape, alert: &AlertRecord) -> Result<(), Error>
     })
 }
 
-fn begin(out: &mut String, case: &Case, now: i64) {
+fn write_page_head(out: &mut String, case: &Case, now: i64) {
     let title = escape(&format!("Case {}: {}", case.id, case.scenario.replace('_', " ")));
     _ = write!(
         out,

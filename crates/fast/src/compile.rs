@@ -270,7 +270,7 @@ impl ProgramCompiler<'_> {
             && let (Operator::Constant, Some(value)) = (operation.operator, &operation.initial)
         {
             let packed = self.pack_value(value);
-            draft.text_bytes += if kind.is_text() { packed.text_len() as u32 } else { 0 };
+            draft.text_bytes += if kind.is_string_or_bytes() { packed.text_len() as u32 } else { 0 };
             let entry = DecodedEntry {
                 bits: packed.bits,
                 meta: DecodedEntry::meta(info, tag, packed.form(*kind), packed.extra(*kind)),

@@ -11,7 +11,6 @@
 use super::engine::HEAD;
 use super::program::{DecodeOp, DecodeProgram, NONE, OpCode, OpRole};
 use super::slot::{DictionaryLayout, DictionarySlot, SharedSlotRange, SlotState};
-use super::template::WireType;
 use std::collections::BTreeMap;
 
 /// To look at a share takes as long as to copy this many entries.
@@ -136,12 +135,11 @@ fn empty_state(program: &DecodeProgram, uses: &[DecodeOp]) -> DictionarySlot {
     if !uses.iter().all(is_same) {
         return DictionarySlot::UNDEFINED;
     }
-    let is_text = matches!(first_use.kind, WireType::Ascii | WireType::Unicode | WireType::Bytes);
     if let Some(first_initial) = initial(first_use) {
         let state = if first_initial.long { SlotState::Long } else { SlotState::Assigned };
         let extra = if first_initial.long { 0 } else { first_initial.extra(first_use.kind) };
         DictionarySlot { bits: first_initial.bits, meta: DictionarySlot::meta(state, first_use.kind, extra) }
-    } else if uses.iter().all(|op| op.code == OpCode::Delta) && !is_text {
+    } else if uses.iter().all(|op| op.code == OpCode::Delta) && !first_use.kind.is_string_or_bytes() {
         // A difference then has the base zero.
         DictionarySlot { bits: 0, meta: DictionarySlot::meta(SlotState::Assigned, first_use.kind, 0) }
     } else if uses.iter().all(|op| op.code == OpCode::Copy && op.optional) {

@@ -210,7 +210,7 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
             self.record_fault(op.info);
             (decimal_fault_code(op, code), offset)
         })?;
-        if let (Some(packed), true) = (packed, is_text(op.kind)) {
+        if let (Some(packed), true) = (packed, op.kind.is_string_or_bytes()) {
             self.workspace.text_bytes += packed.text_len();
             if self.workspace.text_bytes > TEXT_BYTES_MAX {
                 self.record_fault(op.info);
@@ -371,14 +371,14 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
     fn delta<const STRICT: bool>(&mut self, op: &DecodeOp) -> Result<Option<PackedValue>, WireFault> {
         let start = self.cursor.offset;
         let overflow_code = match op.kind {
-            kind if is_text(kind) => MessageFaultCode::D7,
+            kind if kind.is_string_or_bytes() => MessageFaultCode::D7,
             WireType::Decimal => MessageFaultCode::R1,
             _ => MessageFaultCode::R4,
         };
         let Some(difference) = self.cursor.difference::<STRICT>(op.optional, overflow_code)? else {
             return Ok(None);
         };
-        if is_text(op.kind) {
+        if op.kind.is_string_or_bytes() {
             return self.piece::<STRICT>(op, difference, start).map(Some);
         }
         let packed = if op.kind == WireType::Decimal {
@@ -492,14 +492,14 @@ pub(super) fn decode_op(
     workspace: &mut DecodeWorkspace,
     op: usize,
     bytes: &[u8],
-    bit: bool,
+    presence_bit: bool,
 ) -> Option<usize> {
     // All of the message is put back at once if need be.
     workspace.undo_slots.clear();
     let program = workspace.program.clone();
     let op = &program.ops[op];
     let mut pass = ExactDecodePass::new(workspace, &program, bytes);
-    let mut bits = PresenceMap::one(bit);
+    let mut bits = PresenceMap::one(presence_bit);
     let outcome = if pass.workspace.is_strict {
         pass.decode_value::<true>(op, &mut bits)
     } else {
@@ -521,9 +521,4 @@ fn decimal_fault_code(op: &DecodeOp, code: MessageFaultCode) -> MessageFaultCode
         MessageFaultCode::D2 | MessageFaultCode::R4 if is_part => MessageFaultCode::R1,
         code => code,
     }
-}
-
-#[inline(always)]
-fn is_text(kind: WireType) -> bool {
-    matches!(kind, WireType::Ascii | WireType::Unicode | WireType::Bytes)
 }

@@ -114,7 +114,7 @@ fn try_block(format: &Format, mut block: block::Block) -> Result<block::MessageT
         &mut block,
         1,
         &unitape_model::Dictionary::default(),
-        &DecodeOptions { receive_times: true, ..DecodeOptions::default() },
+        &DecodeOptions { sets_receive_times: true, ..DecodeOptions::default() },
     );
     let framed: usize = unitape_model::frames(&block.arena).map(|(_, _, frame)| frame.len()).sum();
     assert_eq!(framed, block.arena.len(), "the arena is whole frames");

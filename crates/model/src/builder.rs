@@ -431,21 +431,21 @@ impl<'a> EventBuilder<'a> {
 
     /// Writes the publisher. Venue and bank share one field of the frame.
     #[inline]
-    fn put_publisher(&mut self, bank: bool, id: u32) {
+    fn put_publisher(&mut self, is_bank: bool, id: u32) {
         self.put_sym(NameKind::Venue, at::VENUE as u16, id);
-        self.buf[self.event_start + at::KIND_A] |= if bank { PUBLISHER_IS_BANK } else { 0 };
+        self.buf[self.event_start + at::KIND_A] |= if is_bank { PUBLISHER_IS_BANK } else { 0 };
     }
 
     /// Joins a bank and a venue into one publisher, `BANK@VENUE`. The joined name replaces the first one.
     #[cold]
     fn join_publishers(
         &mut self,
-        bank: bool,
+        is_bank: bool,
         text: &[u8],
         names: &mut impl NameResolver,
     ) -> Result<(), Refusal> {
         let first_is_bank = self.buf[self.event_start + at::KIND_A] & PUBLISHER_IS_BANK != 0;
-        if first_is_bank == bank {
+        if first_is_bank == is_bank {
             return Err(Refusal::TwoPublishers);
         }
         let (mut first, venue_offset) = (Vec::new(), self.event_start + at::VENUE);
@@ -458,7 +458,7 @@ impl<'a> EventBuilder<'a> {
         if first.contains(&b'@') || text.contains(&b'@') {
             return Err(Refusal::PublisherName);
         }
-        let (bank, venue) = if bank { (text, &*first) } else { (&*first, text) };
+        let (bank, venue) = if is_bank { (text, &*first) } else { (&*first, text) };
         let id = names.resolve(NameKind::Venue, &[bank, b"@", venue].concat(), venue_offset)?;
         self.put_publisher(true, id);
         Ok(())

@@ -73,8 +73,8 @@ impl Dictionary {
             table.long_names.ask_for(hash);
             (long_name.words, hash)
         };
-        let ascii = words.iter().fold(0, |all, word| all | word) & NOT_ASCII == 0;
-        ascii.then_some(NameLookup { words, hash, len, dict })
+        let is_ascii = words.iter().fold(0, |all, word| all | word) & NOT_ASCII == 0;
+        is_ascii.then_some(NameLookup { words, hash, len, dict })
     }
 
     /// Completes a lookup in this dictionary and returns the id of the name, if it has an id.

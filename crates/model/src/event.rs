@@ -49,8 +49,12 @@ pub struct Event<'a> {
 
 impl<'a> Event<'a> {
     /// Makes the event that a builder has under construction, before its header is written.
-    pub(crate) fn from_unfinished(bytes: &'a [u8], schema: &'static EventSchema, ext: bool) -> Self {
-        Self { bytes, schema, has_extension: ext }
+    pub(crate) fn from_unfinished(
+        bytes: &'a [u8],
+        schema: &'static EventSchema,
+        has_extension: bool,
+    ) -> Self {
+        Self { bytes, schema, has_extension }
     }
 
     /// Reads the frame `bytes`; `None` for a pad, an unknown kind or layout, or a frame shorter than its kind.

@@ -15,7 +15,7 @@ pub struct IdLayout {
     /// Bytes of the fixed part; the extension follows.
     pub fixed_bytes: usize,
     /// The place of all kinds has the id of a venue, or of a bank that quotes.
-    pub venue: bool,
+    pub has_venue: bool,
     /// Ids of four bytes in the fixed part.
     pub wide_ids: Vec<WideId>,
     /// Entries of the extension that hold ids of four bytes.
@@ -80,11 +80,11 @@ impl IdLayout {
     fn new(schema: &EventSchema) -> Self {
         let fixed_bytes = schema.fixed_bytes.into();
         let (kind, wide, listed) = (schema.kind, Vec::new(), Vec::new());
-        let mut ids = Self { kind, fixed_bytes, venue: false, wide_ids: wide, listed_ids: listed };
+        let mut ids = Self { kind, fixed_bytes, has_venue: false, wide_ids: wide, listed_ids: listed };
         for spec in schema.fields {
             match spec.slot {
                 FieldLayout::Sym { dict: NameKind::Venue, .. } | FieldLayout::Publisher { .. } => {
-                    ids.venue = true
+                    ids.has_venue = true
                 }
                 FieldLayout::Sym { dict, offset } => {
                     ids.wide_ids.push(WideId { dict, offset: offset.into() })

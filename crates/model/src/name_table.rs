@@ -97,7 +97,7 @@ pub struct DefinitionTable {
     /// The table to ask for names whose definitions are lost.
     log: Option<Box<DefinitionTable>>,
     /// Ids of dictionaries have gaps.
-    gaps: bool,
+    has_id_gaps: bool,
     lost: LostNameCounts,
 }
 
@@ -123,7 +123,7 @@ impl Default for DefinitionTable {
             recent: [0; RECENT],
             lenient: false,
             log: None,
-            gaps: false,
+            has_id_gaps: false,
             lost: LostNameCounts::default(),
         }
     }
@@ -228,12 +228,12 @@ impl DefinitionTable {
         for &(word, dict) in &ids.wide_ids[..usize::from(ids.count)] {
             is_known &= u32::from_le_bytes(words[usize::from(word)]) <= self.name_counts[dict as usize];
         }
-        is_known &= !ids.venue || u32::from(event.venue()) <= self.name_counts[NameKind::Venue as usize];
-        let extended = ids.extended && event.header().flags() & flags::EXT != 0;
-        if is_known && !extended && !self.gaps {
+        is_known &= !ids.has_venue || u32::from(event.venue()) <= self.name_counts[NameKind::Venue as usize];
+        let has_extension = ids.has_extension && event.header().flags() & flags::EXT != 0;
+        if is_known && !has_extension && !self.has_id_gaps {
             return Ok(());
         }
-        if is_known && !self.gaps && !ids.has_lists && self.knows_extension(event) {
+        if is_known && !self.has_id_gaps && !ids.has_lists && self.knows_extension(event) {
             return Ok(());
         }
         self.check_slowly(event)
@@ -334,7 +334,7 @@ impl DefinitionTable {
         if self.lenient {
             self.recover_names(dict, id - 1);
             let left_out = self.names.leave_out(dict, id);
-            self.gaps |= left_out > 0;
+            self.has_id_gaps |= left_out > 0;
             self.lost.nameless += left_out;
         }
         if !self.names.define(dict, id, name.as_bytes()) {
@@ -387,9 +387,9 @@ struct EventIdLayout {
     wide_ids: [(u8, NameKind); WIDE_MAX],
     count: u8,
     /// The kind has a venue's id, in the common field.
-    venue: bool,
+    has_venue: bool,
     /// The kind may have ids in its extension.
-    extended: bool,
+    has_extension: bool,
     /// The kind may have lists of ids in its extension.
     has_lists: bool,
 }
@@ -402,8 +402,8 @@ static IDS: [EventIdLayout; 64] = {
     let empty_layout = EventIdLayout {
         wide_ids: [(0, NameKind::Instrument); WIDE_MAX],
         count: 0,
-        venue: false,
-        extended: false,
+        has_venue: false,
+        has_extension: false,
         has_lists: false,
     };
     let mut all = [empty_layout; 64];
@@ -419,9 +419,9 @@ static IDS: [EventIdLayout; 64] = {
             match fields[f].slot {
                 FieldLayout::Sym { dict: NameKind::Venue, offset } => {
                     assert!(offset as usize == at::VENUE, "a venue is where all venues are");
-                    all[kind].venue = true;
+                    all[kind].has_venue = true;
                 }
-                FieldLayout::Publisher { .. } => all[kind].venue = true,
+                FieldLayout::Publisher { .. } => all[kind].has_venue = true,
                 FieldLayout::Sym { dict, offset } => {
                     assert!(offset < 1024 && offset % 4 == 0, "a word of the fixed part");
                     all[kind].wide_ids[all[kind].count as usize] = ((offset / 4) as u8, dict);
@@ -429,9 +429,9 @@ static IDS: [EventIdLayout; 64] = {
                 }
                 FieldLayout::Syms { .. } => {
                     all[kind].has_lists = true;
-                    all[kind].extended = true;
+                    all[kind].has_extension = true;
                 }
-                FieldLayout::SymExt { .. } => all[kind].extended = true,
+                FieldLayout::SymExt { .. } => all[kind].has_extension = true,
                 _ => {}
             }
             f += 1;

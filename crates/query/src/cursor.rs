@@ -60,7 +60,7 @@ impl EventCursor {
         let (mut follower, mut names) = TapeFollower::open(dir, read)?;
         let is_complete = filter.range().seek(&mut follower, &mut names)?;
         // Bookkeeping appears in its place, so no part is skipped.
-        let times = filter.range().times.filter(|_| !selection.bookkeeping);
+        let times = filter.range().times.filter(|_| !selection.includes_bookkeeping);
         let skipped = times.and_then(|times| follower.keep_times(times));
         filter.update_ids(names.dictionary());
         Ok(Self {

@@ -18,7 +18,7 @@ use crate::address::{EventAddress, TapeRangeBound};
 ///
 /// # Errors
 /// Fails if the tape or its log of definitions cannot be read.
-pub fn open(dir: &Path, options: ReadOptions) -> Result<(Reader, DefinitionTable), Error> {
+pub fn open_reader(dir: &Path, options: ReadOptions) -> Result<(Reader, DefinitionTable), Error> {
     let reader = Reader::open_with(dir, StartPosition::Oldest, options)?;
     let mut definitions = DefinitionTable::default();
     if options.skip_damage {
@@ -97,7 +97,7 @@ impl TapeFollower {
     /// # Errors
     /// Fails as [`open`] does.
     pub fn open(dir: &Path, options: ReadOptions) -> Result<(Self, DefinitionTable), Error> {
-        let (reader, names) = open(dir, options)?;
+        let (reader, names) = open_reader(dir, options)?;
         let flaws = TapeFlaws::of_tape(dir, &reader);
         Ok((Self { tape_dir: dir.to_owned(), options, reader, rewind_count: 0, range: None, flaws }, names))
     }
@@ -210,7 +210,7 @@ impl TapeFollower {
     /// # Errors
     /// Fails as [`open`] does.
     pub fn reopen(&mut self) -> Result<DefinitionTable, Error> {
-        let (reader, names) = open(&self.tape_dir, self.options)?;
+        let (reader, names) = open_reader(&self.tape_dir, self.options)?;
         self.flaws = TapeFlaws::of_tape(&self.tape_dir, &reader);
         (self.reader, self.range) = (reader, None);
         Ok(names)
@@ -225,7 +225,7 @@ impl TapeFollower {
     }
 
     /// Counts how often the tape was cut back.
-    pub fn rewinds(&self) -> u64 {
+    pub fn rewind_count(&self) -> u64 {
         self.rewind_count
     }
 
@@ -325,9 +325,9 @@ impl TapeRange {
 }
 
 #[cold]
-fn rewound_outcome(error: Error, rewinds: &mut u64) -> Result<FollowOutcome<'static>, Error> {
+fn rewound_outcome(error: Error, rewind_count: &mut u64) -> Result<FollowOutcome<'static>, Error> {
     let Error::Rewound { from, to } = error else { return Err(error) };
-    *rewinds += 1;
+    *rewind_count += 1;
     Ok(FollowOutcome::Rewound { from, to })
 }
 

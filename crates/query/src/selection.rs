@@ -13,13 +13,13 @@ pub struct EventSelection {
     /// Only events of these kinds; of all if neither a kind nor messages are chosen.
     pub kinds: Vec<EventKind>,
     /// Users' messages as well, where kinds are chosen. A selection without kinds has them in any case.
-    pub messages: bool,
+    pub includes_messages: bool,
     /// Only events that name one of these instruments.
     pub instruments: Vec<String>,
     /// Only events that name one of these venues; a bank that quotes counts as a venue.
     pub venues: Vec<String>,
     /// Bookkeeping as well: definitions, sources, marks of progress.
-    pub bookkeeping: bool,
+    pub includes_bookkeeping: bool,
     /// The number of events at most.
     pub limit: Option<u64>,
 }
@@ -32,9 +32,9 @@ pub struct EventFilter {
     range: TapeRange,
     any_kind: bool,
     kinds: Vec<EventKind>,
-    messages: bool,
+    includes_messages: bool,
     names: [NameFilter; 2],
-    bookkeeping: bool,
+    includes_bookkeeping: bool,
     events_left: u64,
     filter_counts: FilterCounts,
 }
@@ -59,7 +59,7 @@ pub struct FilterCounts {
 impl EventSelection {
     /// Returns whether the selection has more conditions than its part of the tape.
     pub fn is_narrowed(&self) -> bool {
-        let is_of_all_kinds = self.kinds.is_empty() && !self.messages;
+        let is_of_all_kinds = self.kinds.is_empty() && !self.includes_messages;
         !is_of_all_kinds || !self.instruments.is_empty() || !self.venues.is_empty() || self.limit.is_some()
     }
 }
@@ -67,17 +67,17 @@ impl EventSelection {
 impl EventFilter {
     /// Makes a filter for a selection.
     pub fn new(selection: &EventSelection) -> Self {
-        let any_kind = selection.kinds.is_empty() && !selection.messages;
+        let any_kind = selection.kinds.is_empty() && !selection.includes_messages;
         Self {
             range: selection.range,
             any_kind,
             kinds: selection.kinds.clone(),
-            messages: any_kind || selection.messages,
+            includes_messages: any_kind || selection.includes_messages,
             names: [
                 NameFilter::new(NameKind::Instrument, &selection.instruments),
                 NameFilter::new(NameKind::Venue, &selection.venues),
             ],
-            bookkeeping: selection.bookkeeping,
+            includes_bookkeeping: selection.includes_bookkeeping,
             events_left: selection.limit.unwrap_or(u64::MAX),
             filter_counts: FilterCounts { by_kind: vec![0; KINDS], ..FilterCounts::default() },
         }
@@ -90,7 +90,7 @@ impl EventFilter {
 
     /// Returns the kinds, and whether users' messages are among them.
     pub fn kinds(&self) -> (&[EventKind], bool) {
-        (&self.kinds, self.messages)
+        (&self.kinds, self.includes_messages)
     }
 
     /// Returns the filters of instruments and of venues.
@@ -123,7 +123,7 @@ impl EventFilter {
     #[inline]
     pub fn select(&mut self, event: &Event<'_>, address: EventAddress) -> bool {
         let is_meta = event.header().is_meta();
-        if !self.range.is_reached_by(address) || (is_meta && !self.bookkeeping) {
+        if !self.range.is_reached_by(address) || (is_meta && !self.includes_bookkeeping) {
             return false;
         }
         if self.range.times.is_some_and(|times| !times.contains(event.ts_event())) {
@@ -151,8 +151,8 @@ impl EventFilter {
         let counts = &mut self.filter_counts;
         counts.part_events += 1;
         counts.messages += 1;
-        counts.of_kinds += u64::from(self.messages);
-        self.count(self.messages && self.names.iter().all(|filter| filter.wanted_names.is_empty()))
+        counts.of_kinds += u64::from(self.includes_messages);
+        self.count(self.includes_messages && self.names.iter().all(|filter| filter.wanted_names.is_empty()))
     }
 
     /// Returns whether the event or message of this frame is selected, and counts it. A frame that has neither is selected: its

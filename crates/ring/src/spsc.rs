@@ -32,13 +32,13 @@ use crate::sync::{Arc, AtomicBool, AtomicUsize, CachePadded, Ordering, UnsafeCel
 /// # Panics
 /// Panics if that many items do not fit into memory.
 pub fn ring<T>(capacity: usize) -> (Producer<T>, Consumer<T>) {
-    make(capacity)
+    make_ring(capacity)
 }
 
 /// Makes the broken copy of the ring that publishes with Relaxed. Loom must reject this copy.
 #[cfg(loom)]
 pub fn broken_ring<T>(capacity: usize) -> (Producer<T, false>, Consumer<T, false>) {
-    make(capacity)
+    make_ring(capacity)
 }
 
 /// The writing end. Dropping it closes the ring; pushed items can still be popped.
@@ -375,7 +375,7 @@ impl<T, const SOUND: bool> Drop for PopGuard<'_, T, SOUND> {
     }
 }
 
-fn make<T, const SOUND: bool>(capacity: usize) -> (Producer<T, SOUND>, Consumer<T, SOUND>) {
+fn make_ring<T, const SOUND: bool>(capacity: usize) -> (Producer<T, SOUND>, Consumer<T, SOUND>) {
     let capacity = capacity.max(1).checked_next_power_of_two().expect("the ring fits into memory");
     let shared = Arc::new(SharedRing {
         head: CachePadded(AtomicUsize::new(0)),

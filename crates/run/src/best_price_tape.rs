@@ -244,7 +244,7 @@ impl BestPriceTape {
         }
         let books = &self.replay.books().books;
         self.touched_instruments.clear();
-        let changed_instruments = self.replay.changes().iter().filter(|change| change.consolidated);
+        let changed_instruments = self.replay.changes().iter().filter(|change| change.consolidated_changed);
         self.touched_instruments
             .extend(changed_instruments.map(|change| books.listing(change.listing).instrument()));
         // An event of a whole venue changes many.

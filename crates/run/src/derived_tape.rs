@@ -345,8 +345,8 @@ fn mark_last(unit: &mut [u8]) {
 
 /// Returns whether two frames are the same, without the stamp of the writer.
 fn is_same(mine: &[u8], existing_frame: &[u8]) -> bool {
-    let header = FrameHeader::read(mine).0 & !STAMP == FrameHeader::read(existing_frame).0 & !STAMP;
-    header && mine[8..] == existing_frame[8..]
+    let is_same_header = FrameHeader::read(mine).0 & !STAMP == FrameHeader::read(existing_frame).0 & !STAMP;
+    is_same_header && mine[8..] == existing_frame[8..]
 }
 
 /// The bits of a frame's header that the writer stamps.

@@ -93,8 +93,8 @@ impl FxReplay {
     }
 
     /// Counts how often the tape was cut back while it was read.
-    pub fn rewinds(&self) -> u64 {
-        self.follower.rewinds()
+    pub fn rewind_count(&self) -> u64 {
+        self.follower.rewind_count()
     }
 
     /// Returns the flaws of the part of the tape that was read.

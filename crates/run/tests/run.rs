@@ -22,7 +22,7 @@ fn report(prepared: PreparedRun) -> (RunReport, Vec<String>) {
         stop: Arc::default(),
         stop_signal: None,
         reload: Arc::default(),
-        changes: true,
+        reports_changes: true,
         events: &events,
     };
     let report = run(prepared, control).unwrap();
@@ -52,7 +52,7 @@ fn a_run_reports_by_values() {
             ordinals.push(ordinal + 1);
         }
     }
-    assert_eq!((ordinals, follower.rewinds()), (vec![1, 2], 0));
+    assert_eq!((ordinals, follower.rewind_count()), (vec![1, 2], 0));
 }
 
 #[test]

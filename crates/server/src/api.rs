@@ -207,7 +207,7 @@ async fn act(
             let assignee =
                 action.assignee.filter(|name| !name.is_empty()).unwrap_or_else(|| actor.user.clone());
             let name = assignee.clone();
-            let account = blocking(&desk, move |desk| desk.library.account(&name)).await?;
+            let account = blocking(&desk, move |desk| desk.library.enabled_account(&name)).await?;
             let account = account.map_err(|error| internal_error(&desk, &error))?;
             let account =
                 account.ok_or_else(|| Refusal::new(422, format!("there is no user `{assignee}`")))?;

@@ -79,7 +79,7 @@ impl Library {
     }
 
     /// Returns an account that may be used now.
-    pub fn account(&self, user: &str) -> Result<Option<Account>, UserError> {
+    pub fn enabled_account(&self, user: &str) -> Result<Option<Account>, UserError> {
         let users = UserFile::load(&self.options.users)?;
         Ok(users.accounts().find(|account| account.name == user && !account.is_disabled))
     }

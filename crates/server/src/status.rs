@@ -65,7 +65,7 @@ impl RunStatus {
             500.. => StatusError { url: url.to_owned(), reason: status_words(page, status) },
             _ => not_ours(status_words(page, status)),
         };
-        let (ready_status, ready) = get(&format!("{url}/readyz"))?;
+        let (ready_status, ready) = fetch_page(&format!("{url}/readyz"))?;
         if ready_status != 200 && ready_status != 503 {
             return Err(other_status("readyz", ready_status));
         }
@@ -74,7 +74,7 @@ impl RunStatus {
         if ready != (ready_status == 200) || ready != reasons.is_empty() {
             return Err(not_ours(format!("/readyz contradicts itself, with the status {ready_status}")));
         }
-        let (metrics_status, page) = get(&format!("{url}/metrics"))?;
+        let (metrics_status, page) = fetch_page(&format!("{url}/metrics"))?;
         if metrics_status != 200 {
             return Err(other_status("metrics", metrics_status));
         }
@@ -130,7 +130,7 @@ fn status_words(page: &str, status: u16) -> String {
 
 /// Returns the status and the body of an answer. An answer that the run is not ready has one, too. Redirects are not followed:
 /// they would show the figures of somebody else.
-fn get(url: &str) -> Result<(u16, String), StatusError> {
+fn fetch_page(url: &str) -> Result<(u16, String), StatusError> {
     let fail = |error: ureq::Error| StatusError { url: url.to_owned(), reason: error.to_string() };
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(Duration::from_secs(10)))

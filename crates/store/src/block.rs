@@ -390,7 +390,7 @@ impl BlockEncoder {
             self.lengths[0].push((market.len() - old_lengths[0]) as u64);
             self.lengths[1].push((identity.len() - old_lengths[1]) as u64);
         }
-        let number = |width| ColumnSpec { width, null_value: None, text: false };
+        let number = |width| ColumnSpec { width, null_value: None, is_text: false };
         let Self { encoder, values, lengths, tails, .. } = self;
         let [market, identity, provenance] = &mut self.chunks;
         market.write_column(encoder, special::ORDINAL, number(8), &rows.ordinals);

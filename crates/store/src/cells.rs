@@ -110,7 +110,7 @@ impl EventKindLayout {
         for spec in schema.fields {
             if let Some((slot_offset, n)) = width_bytes(spec.slot) {
                 let (mut offset, mut n, all) = (usize::from(slot_offset), usize::from(n), usize::from(n));
-                let (null_value, text) = match spec.slot {
+                let (null_value, is_text) = match spec.slot {
                     FieldLayout::Price { .. } => (Some(i64::MAX as u64), false),
                     FieldLayout::Nanos { .. } => (Some(i64::MIN as u64), false),
                     FieldLayout::UInt { width, .. } => (Some(u64::MAX >> (64 - 8 * width)), false),
@@ -122,7 +122,10 @@ impl EventKindLayout {
                     let width = n.min(8);
                     let cell_null = null_value.filter(|_| all <= 8);
                     let frame_cell = make_cell(offset, width, cell_null, class(spec.field));
-                    cells.push(FrameCell { nature: ColumnSpec { text, ..frame_cell.nature }, ..frame_cell });
+                    cells.push(FrameCell {
+                        nature: ColumnSpec { is_text, ..frame_cell.nature },
+                        ..frame_cell
+                    });
                     (offset, n) = (offset + width, n - width);
                 }
             }
@@ -276,7 +279,7 @@ impl EventKindLayout {
 fn make_cell(offset: usize, width: usize, null_value: Option<u64>, class: FieldClass) -> FrameCell {
     FrameCell {
         offset: offset as u16,
-        nature: ColumnSpec { width: width as u8, null_value, text: false },
+        nature: ColumnSpec { width: width as u8, null_value, is_text: false },
         signed: false,
         class,
         empty: null_value.unwrap_or(0),

@@ -43,7 +43,7 @@ pub(crate) struct ColumnSpec {
     /// The value that stands for an empty field in the frame.
     pub null_value: Option<u64>,
     /// Text or an id: bytes in the order of reading.
-    pub text: bool,
+    pub is_text: bool,
 }
 
 /// Encodes columns; keeps its memory.
@@ -82,7 +82,7 @@ impl ColumnEncoder {
         self.fill_nones(null_value);
         let mut best_encoding = self.measure_cost(nature, false);
         std::mem::swap(&mut self.units, &mut self.best);
-        if nature.text {
+        if nature.is_text {
             let swapped_encoding = self.measure_cost(nature, true);
             if swapped_encoding.bytes < best_encoding.bytes {
                 best_encoding = swapped_encoding;
@@ -203,9 +203,9 @@ impl ColumnEncoder {
     }
 }
 
-fn write_vector(out: &mut Vec<u8>, u: &[u64], delta: bool, nones: &[bool], steps: &mut Vec<u64>) {
+fn write_vector(out: &mut Vec<u8>, u: &[u64], is_delta: bool, nones: &[bool], steps: &mut Vec<u64>) {
     steps.clear();
-    let (first, least) = if delta {
+    let (first, least) = if is_delta {
         let step_of = |w: &[u64]| w[1].wrapping_sub(w[0]) as i64;
         let least = u.windows(2).map(step_of).min().unwrap_or(0);
         steps.extend(u.windows(2).map(|w| step_of(w).wrapping_sub(least) as u64));
@@ -216,13 +216,13 @@ fn write_vector(out: &mut Vec<u8>, u: &[u64], delta: bool, nones: &[bool], steps
         (least_value, 0)
     };
     let width = width_of(steps.iter().fold(0, |all, v| all | v));
-    let some = nones.contains(&true);
-    out.push(width as u8 | if some { SOME_NONE } else { 0 });
+    let has_nones = nones.contains(&true);
+    out.push(width as u8 | if has_nones { SOME_NONE } else { 0 });
     put_varint(out, first);
-    if delta {
+    if is_delta {
         put_varint(out, zigzag(least));
     }
-    if some {
+    if has_nones {
         let bits = |b: &[bool]| b.iter().enumerate().fold(0, |m, (i, is_none)| m | u8::from(*is_none) << i);
         out.extend(nones.chunks(8).map(bits));
     }
@@ -390,8 +390,8 @@ impl<'a> ColumnReader<'a> {
         self.offset += 1;
         let width = u32::from(head & !SOME_NONE);
         let first_value = take_varint(data, &mut self.offset).ok_or(CUT)?;
-        let delta = self.encoding & !(SWAPPED | NONES) == DELTA;
-        let least = if delta { unzigzag(take_varint(data, &mut self.offset).ok_or(CUT)?) } else { 0 };
+        let is_delta = self.encoding & !(SWAPPED | NONES) == DELTA;
+        let least = if is_delta { unzigzag(take_varint(data, &mut self.offset).ok_or(CUT)?) } else { 0 };
         let mut nones = None;
         if head & SOME_NONE != 0 {
             if self.null_value.is_none() {
@@ -401,7 +401,7 @@ impl<'a> ColumnReader<'a> {
             self.offset += n.div_ceil(8);
         }
         let packed = self.offset;
-        self.offset += packed_bytes(n - usize::from(delta), width);
+        self.offset += packed_bytes(n - usize::from(is_delta), width);
         if width > 64 || self.offset > self.values_end {
             return Err(CUT);
         }
@@ -496,7 +496,7 @@ mod tests {
             let mask = u64::MAX >> (64 - 8 * u32::from(width));
             let values: Vec<u64> = values.iter().map(|v| v & mask).collect();
             let null_value = none.then_some(i64::MAX as u64 & mask);
-            round_trip(&values, ColumnSpec { width, null_value, text });
+            round_trip(&values, ColumnSpec { width, null_value, is_text: text });
         }
 
         /// Fails if a changed chunk gives anything but values or an error. A chunk comes from outside and may hold any
@@ -506,7 +506,7 @@ mod tests {
             values in values(), encoding in proptest::option::of(any::<u8>()),
             hits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), cut in any::<prop::sample::Index>(),
         ) {
-            let nature = ColumnSpec { width: 8, null_value: Some(i64::MAX as u64), text: true };
+            let nature = ColumnSpec { width: 8, null_value: Some(i64::MAX as u64), is_text: true };
             let mut bytes = Vec::new();
             let made = ColumnEncoder::default().encode(&values, nature, &mut bytes);
             for (index, byte) in hits {
@@ -529,8 +529,8 @@ mod tests {
     /// Fails if an encoding is never chosen where it is the smallest.
     #[test]
     fn each_way_is_taken_where_it_is_best() {
-        let number = ColumnSpec { width: 8, null_value: Some(i64::MAX as u64), text: false };
-        let text = ColumnSpec { width: 8, null_value: None, text: true };
+        let number = ColumnSpec { width: 8, null_value: Some(i64::MAX as u64), is_text: false };
+        let text = ColumnSpec { width: 8, null_value: None, is_text: true };
         let n = 4096u64;
         let all = |f: &dyn Fn(u64) -> u64| (0..n).map(f).collect::<Vec<_>>();
         assert_eq!(round_trip(&all(&|_| u64::MAX), number), (CONSTANT, 10));

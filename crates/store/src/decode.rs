@@ -313,8 +313,8 @@ impl BlockDecoder {
                 continue;
             }
             let base = batch.arena.len();
-            let even = total == n * plan.fixed;
-            if even {
+            let is_even = total == n * plan.fixed;
+            if is_even {
                 (0..n).for_each(|_| batch.arena.extend_from_slice(&self.template));
             } else {
                 batch.arena.resize(base + total, 0);
@@ -334,7 +334,7 @@ impl BlockDecoder {
                         &self.values
                     }
                 };
-                let stride = if even { Some(plan.fixed) } else { None };
+                let stride = if is_even { Some(plan.fixed) } else { None };
                 scatter_column(
                     frames,
                     stride,

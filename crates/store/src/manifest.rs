@@ -167,7 +167,7 @@ impl Manifest {
     /// Reads the manifest of the store in `dir`, and derives the keys of the store.
     pub fn load(dir: &Path, master: &MasterKey) -> Result<(Self, StoreKeys)> {
         let path = Self::path(dir);
-        let mut file = ManifestFile::parse(read(dir)?, &path)?;
+        let mut file = ManifestFile::parse(read_manifest(dir)?, &path)?;
         let keys = StoreKeys::new(master, file.store);
         if keys.key_id != file.key_id {
             return Err(Error::WrongKey { path });
@@ -239,11 +239,11 @@ impl Manifest {
 /// # Errors
 /// Fails if the directory is not a store, if the store has a foreign version, or if its manifest is damaged.
 pub fn check_format(dir: &Path) -> Result<()> {
-    ManifestFile::parse(read(dir)?, &Manifest::path(dir)).map(drop)
+    ManifestFile::parse(read_manifest(dir)?, &Manifest::path(dir)).map(drop)
 }
 
 /// Reads the bytes of the manifest of the store in `dir`.
-pub(crate) fn read(dir: &Path) -> Result<Vec<u8>> {
+pub(crate) fn read_manifest(dir: &Path) -> Result<Vec<u8>> {
     let path = Manifest::path(dir);
     let mut bytes = Vec::new();
     let open_result = match unitape_tape::open_regular(&path) {

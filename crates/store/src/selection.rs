@@ -53,7 +53,7 @@ impl Selection {
         let (mut from, mut to) = filter.date.unwrap_or(Day::UNDATED).span();
         from = filter.from.map_or(from, |t| t.max(from));
         // Before the first nanosecond there is nothing.
-        let nothing = filter.to == Some(UnixNanos(i64::MIN));
+        let is_nothing = filter.to == Some(UnixNanos(i64::MIN));
         to = filter.to.map_or(to, |t| UnixNanos(t.0.saturating_sub(1)).min(to));
         // Tokens of venues fit the 16 bits that a frame has for them.
         let venue = venue.map(|venue| venue as u16);
@@ -65,7 +65,7 @@ impl Selection {
                 some => some.to_vec(),
             },
             trading_day: filter.date,
-            is_empty: nothing || from > to,
+            is_empty: is_nothing || from > to,
         }
     }
 

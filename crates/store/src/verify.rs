@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};
 use crate::keys::{Hasher, MasterKey, PublicKey, StoreId, StoreKeys, hex};
 use crate::manifest::{
-    DICTIONARY, FileDigest, FileEntry, ListedFiles, Manifest, ManifestFile, SealedPart, read as read_manifest,
+    DICTIONARY, FileDigest, FileEntry, ListedFiles, Manifest, ManifestFile, SealedPart, read_manifest,
 };
 use crate::scan::PROBLEMS_MAX;
 use crate::schema::TickSchema;

@@ -331,10 +331,10 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
             (_, true) => StoredChecksumState::Moving,
             _ => StoredChecksumState::AtLeastCovered,
         };
-        let problem_count = report.problems.len();
+        let problems_before = report.problems.len();
         walk.broken |= check_sums(&segment_locator, index, &mark, stored, &mut report);
         let is_finished = walk.is_sound && walk.position == segment.end_position();
-        if is_finished && report.problems.len() == problem_count {
+        if is_finished && report.problems.len() == problems_before {
             let header = SegmentHeader { meta: segment_locator.meta, index, first_ordinal };
             check_index(&segment_locator, &mut walk.index_builder, &header, durable, &mut report);
         }
@@ -419,7 +419,7 @@ impl VerifyWalk {
     ) {
         let mut offset = 0;
         let mut ordinal = first_ordinal;
-        let problem_count = report.problems.len();
+        let problems_before = report.problems.len();
         if !self.has_ended
             && self.ordinal.is_some_and(|o| o != first_ordinal)
             && segment.header_state(0) != HeaderWordState::Nothing
@@ -515,7 +515,7 @@ impl VerifyWalk {
             report.add_problem(&segment.path, HEADER_PAGE + stray_offset, "bytes behind the end of the tape");
         }
         self.ordinal = Some(ordinal);
-        self.is_sound = report.problems.len() == problem_count;
+        self.is_sound = report.problems.len() == problems_before;
     }
 }
 

@@ -62,7 +62,7 @@ impl ParamOverlay {
                 name: name.clone(),
                 params: def.params.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
             })?;
-            if read(param, value).is_none() {
+            if parse_param_value(param, value).is_none() {
                 return Err(Error::BadParam {
                     scenario: def.id,
                     name: param.name,
@@ -174,7 +174,7 @@ impl ScenarioParams {
     /// # Panics
     /// Panics if the definition has no such parameter.
     pub fn uint(&self, name: &str) -> u64 {
-        match self.read(name) {
+        match self.param_value(name) {
             ParamValue::UInt(v) => v,
             _ => panic!("{name} is no whole number"),
         }
@@ -201,7 +201,7 @@ impl ScenarioParams {
     /// # Panics
     /// Panics if the definition has no such parameter.
     pub fn nano(&self, name: &str) -> u64 {
-        match self.read(name) {
+        match self.param_value(name) {
             ParamValue::Nano(v) => v,
             _ => panic!("{name} is no tolerance"),
         }
@@ -212,7 +212,7 @@ impl ScenarioParams {
     /// # Panics
     /// Panics if the definition has no such parameter.
     pub fn amount(&self, name: &str) -> Decimal {
-        match self.read(name) {
+        match self.param_value(name) {
             ParamValue::Amount(v) => v,
             _ => panic!("{name} is no amount"),
         }
@@ -271,7 +271,7 @@ impl ScenarioParams {
     fn hash(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         for name in self.values.keys() {
-            let text = match self.read(name) {
+            let text = match self.param_value(name) {
                 ParamValue::UInt(number) => number.to_string(),
                 ParamValue::Nano(billionths) => billionths.to_string(),
                 ParamValue::Amount(amount) => amount.to_string(),
@@ -282,9 +282,9 @@ impl ScenarioParams {
         hex_digits(&hasher.finalize())
     }
 
-    fn read(&self, name: &str) -> ParamValue {
+    fn param_value(&self, name: &str) -> ParamValue {
         let param = self.def.param(name).expect("a parameter of the definition");
-        read(param, &self.values[param.name]).expect("checked when laid over")
+        parse_param_value(param, &self.values[param.name]).expect("checked when laid over")
     }
 }
 
@@ -302,7 +302,7 @@ enum ParamValue {
 
 const TOLERANCE_MAX: i64 = 1_000_000_000;
 
-fn read(param: &ParamDef, value: &Value) -> Option<ParamValue> {
+fn parse_param_value(param: &ParamDef, value: &Value) -> Option<ParamValue> {
     let decimal = || match value {
         Value::String(s) => Decimal::parse(s.as_bytes()).ok(),
         _ => Some(Decimal::from_int(value.as_i64()?)),

@@ -46,12 +46,12 @@ pub struct IpFragment {
     pub bytes: Range<usize>,
 }
 
-/// Takes a packet of this link type apart; `cut` says that the capture has only a part of it.
+/// Takes a packet of this link type apart; `is_cut` says that the capture has only a part of it.
 #[inline]
-pub fn udp(link: u16, packet: &[u8], cut: bool) -> UdpParseOutcome {
+pub fn udp(link: u16, packet: &[u8], is_cut: bool) -> UdpParseOutcome {
     match parse_simple_udp(link, packet) {
         Some(datagram) => UdpParseOutcome::Datagram(datagram),
-        None => udp_any(link, packet, cut),
+        None => udp_any(link, packet, is_cut),
     }
 }
 
@@ -85,13 +85,16 @@ fn parse_simple_udp(link: u16, packet: &[u8]) -> Option<UdpDatagram> {
 
 /// Reads any packet, those too that `plain` does not read.
 #[inline(never)]
-pub(super) fn udp_any(link: u16, packet: &[u8], cut: bool) -> UdpParseOutcome {
-    let short =
-        if cut { UdpParseOutcome::Cut(None) } else { UdpParseOutcome::Bad("the packet ends in its headers") };
+pub(super) fn udp_any(link: u16, packet: &[u8], is_cut: bool) -> UdpParseOutcome {
+    let short = if is_cut {
+        UdpParseOutcome::Cut(None)
+    } else {
+        UdpParseOutcome::Bad("the packet ends in its headers")
+    };
     let Some((ether, ip_offset)) = network(link, packet) else { return short };
     match ether {
-        IPV4 => ipv4(packet, ip_offset, cut).unwrap_or(short),
-        IPV6 => ipv6(packet, ip_offset, cut).unwrap_or(short),
+        IPV4 => ipv4(packet, ip_offset, is_cut).unwrap_or(short),
+        IPV6 => ipv6(packet, ip_offset, is_cut).unwrap_or(short),
         _ => UdpParseOutcome::Other,
     }
 }
@@ -126,7 +129,7 @@ fn vlan(packet: &[u8], mut ether: u16, mut offset: usize) -> Option<(u16, usize)
     Some((ether, offset))
 }
 
-fn ipv4(packet: &[u8], start: usize, cut: bool) -> Option<UdpParseOutcome> {
+fn ipv4(packet: &[u8], start: usize, is_cut: bool) -> Option<UdpParseOutcome> {
     let head = packet.get(start..start + 20)?;
     let header = usize::from(head[0] & 15) * 4;
     if head[0] >> 4 != 4 || header < 20 {
@@ -144,15 +147,15 @@ fn ipv4(packet: &[u8], start: usize, cut: bool) -> Option<UdpParseOutcome> {
         let bytes = start + header..start + total.max(header);
         let id = be16(head, 4)?.into();
         let IpAddressPair { from, to } = addresses;
-        return Some(part(packet, IpFragment { from, to, id, offset, more, bytes }, cut));
+        return Some(part(packet, IpFragment { from, to, id, offset, more, bytes }, is_cut));
     }
     if total < header + 8 {
         return Some(UdpParseOutcome::Bad("an IPv4 packet shorter than its headers"));
     }
-    transport(packet, start + header, total - header, addresses, cut)
+    transport(packet, start + header, total - header, addresses, is_cut)
 }
 
-fn ipv6(packet: &[u8], start: usize, cut: bool) -> Option<UdpParseOutcome> {
+fn ipv6(packet: &[u8], start: usize, is_cut: bool) -> Option<UdpParseOutcome> {
     let head = packet.get(start..start + 40)?;
     let address =
         |i: usize| IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(&head[i..i + 16]).expect("sixteen bytes")));
@@ -162,7 +165,7 @@ fn ipv6(packet: &[u8], start: usize, cut: bool) -> Option<UdpParseOutcome> {
     // Hop-by-hop, routing, destination options; a chain longer than this is nothing that we know.
     for _ in 0..8 {
         let length = match next {
-            UDP => return transport(packet, header_offset, remaining, addresses, cut),
+            UDP => return transport(packet, header_offset, remaining, addresses, is_cut),
             44 => {
                 let head = packet.get(header_offset..header_offset + 8)?;
                 if head[0] != UDP {
@@ -173,7 +176,7 @@ fn ipv6(packet: &[u8], start: usize, cut: bool) -> Option<UdpParseOutcome> {
                 let id = u32::from_be_bytes([head[4], head[5], head[6], head[7]]);
                 let bytes = header_offset + 8..header_offset + remaining.max(8);
                 let IpAddressPair { from, to } = addresses;
-                return Some(part(packet, IpFragment { from, to, id, offset, more, bytes }, cut));
+                return Some(part(packet, IpFragment { from, to, id, offset, more, bytes }, is_cut));
             }
             0 | 43 | 60 => (usize::from(*packet.get(header_offset + 1)?) + 1) * 8,
             _ => return Some(UdpParseOutcome::Other),
@@ -189,10 +192,10 @@ fn ipv6(packet: &[u8], start: usize, cut: bool) -> Option<UdpParseOutcome> {
 }
 
 /// Checks a fragment: all of it must be there, and its lengths must be valid.
-fn part(packet: &[u8], fragment: IpFragment, cut: bool) -> UdpParseOutcome {
+fn part(packet: &[u8], fragment: IpFragment, is_cut: bool) -> UdpParseOutcome {
     let length = fragment.bytes.len();
     if fragment.bytes.end > packet.len() {
-        return if cut {
+        return if is_cut {
             UdpParseOutcome::Cut(None)
         } else {
             UdpParseOutcome::Bad("a fragment longer than its packet")
@@ -217,12 +220,12 @@ fn transport(
     offset: usize,
     left: usize,
     addresses: IpAddressPair,
-    cut: bool,
+    is_cut: bool,
 ) -> Option<UdpParseOutcome> {
     let (source, port) = (be16(packet, offset)?, be16(packet, offset + 2)?);
     let receiver = SocketAddr::new(addresses.to, port);
     let Some(length) = be16(packet, offset + 4) else {
-        return cut.then_some(UdpParseOutcome::Cut(Some(receiver)));
+        return is_cut.then_some(UdpParseOutcome::Cut(Some(receiver)));
     };
     let length = usize::from(length);
     if length < 8 || length > left {
@@ -230,7 +233,7 @@ fn transport(
     }
     let payload = offset + 8..offset + length;
     if payload.end > packet.len() {
-        return Some(if cut {
+        return Some(if is_cut {
             UdpParseOutcome::Cut(Some(receiver))
         } else {
             UdpParseOutcome::Bad("a UDP datagram longer than its packet")

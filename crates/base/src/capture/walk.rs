@@ -72,7 +72,7 @@ enum CaptureFormat {
     Start,
     Pcap(PcapHeader),
     Ng {
-        big: bool,
+        is_big_endian: bool,
         interfaces: Vec<CaptureInterface>,
     },
     /// The rest of the file is lost.
@@ -85,13 +85,13 @@ struct PcapHeader {
     magic: PcapMagic,
     link: u16,
     /// Written by us: an empty record notes drops.
-    journal: bool,
+    is_journal: bool,
 }
 
 /// A pcap file's first four bytes say how its numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PcapMagic {
-    big: bool,
+    is_big_endian: bool,
     /// Nanoseconds of one unit of the fraction.
     fraction_ns: i64,
 }
@@ -146,46 +146,46 @@ impl CaptureWalker {
     fn start(&mut self, rest: &[u8], offset: usize) -> NextCaptureRecord {
         let Some(magic) = rest.first_chunk::<4>() else { return NextCaptureRecord::More };
         if *magic == NG_MAGIC {
-            self.capture_format = CaptureFormat::Ng { big: false, interfaces: Vec::new() };
+            self.capture_format = CaptureFormat::Ng { is_big_endian: false, interfaces: Vec::new() };
             return self.ng_block(rest, offset);
         }
         let Some(magic) = pcap_magic(*magic) else {
             return NextCaptureRecord::Lost { reason: "no capture begins like this" };
         };
         let Some(head) = rest.first_chunk::<FILE_HEAD>() else { return NextCaptureRecord::More };
-        let link = u32_at(head, 20, magic.big) as u16;
-        let journal = u32_at(head, 12, magic.big) == super::write::JOURNAL_MARK;
-        self.capture_format = CaptureFormat::Pcap(PcapHeader { magic, link, journal });
+        let link = u32_at(head, 20, magic.is_big_endian) as u16;
+        let is_journal = u32_at(head, 12, magic.is_big_endian) == super::write::JOURNAL_MARK;
+        self.capture_format = CaptureFormat::Pcap(PcapHeader { magic, link, is_journal });
         NextCaptureRecord::Skip { end: offset + FILE_HEAD }
     }
 
     fn ng_block(&mut self, rest: &[u8], offset: usize) -> NextCaptureRecord {
-        let CaptureFormat::Ng { big, interfaces } = &mut self.capture_format else {
+        let CaptureFormat::Ng { is_big_endian, interfaces } = &mut self.capture_format else {
             unreachable!("called in this state")
         };
         let Some(head) = rest.first_chunk::<12>() else { return NextCaptureRecord::More };
         if head[..4] == NG_MAGIC {
             // A section says its own byte order, and forgets the interfaces of the one before it.
-            *big = match head[8..12] {
+            *is_big_endian = match head[8..12] {
                 [0x1a, 0x2b, 0x3c, 0x4d] => true,
                 [0x4d, 0x3c, 0x2b, 0x1a] => false,
                 _ => return NextCaptureRecord::Lost { reason: "a section without a byte order" },
             };
             interfaces.clear();
         }
-        let big = *big;
-        let (kind, length) = (u32_at(head, 0, big), u32_at(head, 4, big) as usize);
+        let is_big_endian = *is_big_endian;
+        let (kind, length) = (u32_at(head, 0, is_big_endian), u32_at(head, 4, is_big_endian) as usize);
         if length < 12 || !length.is_multiple_of(4) || length > BLOCK_BYTES_MAX {
             return NextCaptureRecord::Lost { reason: "a block with an impossible length" };
         }
         let Some(block) = rest.get(..length) else { return NextCaptureRecord::More };
-        if u32_at(block, length - 4, big) as usize != length {
+        if u32_at(block, length - 4, is_big_endian) as usize != length {
             return NextCaptureRecord::Lost { reason: "a block whose two lengths differ" };
         }
         let body = &block[8..length - 4];
         let record_end = offset + length;
         match kind {
-            1 => match interface(body, big) {
+            1 => match interface(body, is_big_endian) {
                 Some(_) if interfaces.len() >= INTERFACES_MAX => {
                     NextCaptureRecord::Lost { reason: "too many interfaces" }
                 }
@@ -200,7 +200,7 @@ impl CaptureWalker {
                 let Some(interface) = interfaces.first() else {
                     return NextCaptureRecord::Lost { reason: "a packet of no interface" };
                 };
-                let original = u32_at(body, 0, big);
+                let original = u32_at(body, 0, is_big_endian);
                 let snap = if interface.snap == 0 { u32::MAX } else { interface.snap };
                 let captured = (original.min(snap) as usize).min(body.len() - 4);
                 let fragment_start = offset + 12;
@@ -216,14 +216,16 @@ impl CaptureWalker {
             // The enhanced packet, and the old one with 16 bits each for interface and drops.
             2 | 6 if body.len() >= 20 => {
                 let index = match kind {
-                    6 => u32_at(body, 0, big) as usize,
-                    _ => usize::from(u16_at(body, 0, big)),
+                    6 => u32_at(body, 0, is_big_endian) as usize,
+                    _ => usize::from(u16_at(body, 0, is_big_endian)),
                 };
                 let Some(interface) = interfaces.get(index) else {
                     return NextCaptureRecord::Lost { reason: "a packet of an interface that is not there" };
                 };
-                let time = u64::from(u32_at(body, 4, big)) << 32 | u64::from(u32_at(body, 8, big));
-                let (captured, original) = (u32_at(body, 12, big) as usize, u32_at(body, 16, big));
+                let time = u64::from(u32_at(body, 4, is_big_endian)) << 32
+                    | u64::from(u32_at(body, 8, is_big_endian));
+                let (captured, original) =
+                    (u32_at(body, 12, is_big_endian) as usize, u32_at(body, 16, is_big_endian));
                 if captured > body.len() - 20 {
                     return NextCaptureRecord::Lost { reason: "a packet longer than its block" };
                 }
@@ -254,13 +256,13 @@ impl CaptureInterface {
     }
 }
 
-fn interface(body: &[u8], big: bool) -> Option<CaptureInterface> {
+fn interface(body: &[u8], is_big_endian: bool) -> Option<CaptureInterface> {
     let head = body.get(..8)?;
-    let (link, snap) = (u16_at(head, 0, big), u32_at(head, 4, big));
+    let (link, snap) = (u16_at(head, 0, is_big_endian), u32_at(head, 4, is_big_endian));
     let mut this = CaptureInterface { link, snap, unit: TimestampUnit::Ten(6), offset_s: 0 };
     let mut options = &body[8..];
     while let Some(head) = options.first_chunk::<4>() {
-        let (code, length) = (u16_at(head, 0, big), usize::from(u16_at(head, 2, big)));
+        let (code, length) = (u16_at(head, 0, is_big_endian), usize::from(u16_at(head, 2, is_big_endian)));
         let value = options.get(4..4 + length)?;
         match (code, value) {
             (0, _) => break,
@@ -268,7 +270,8 @@ fn interface(body: &[u8], big: bool) -> Option<CaptureInterface> {
             (9, [n]) => this.unit = TimestampUnit::Ten(*n),
             (14, _) if length == 8 => {
                 let bytes = value.try_into().expect("eight bytes");
-                this.offset_s = if big { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) };
+                this.offset_s =
+                    if is_big_endian { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) };
             }
             _ => {}
         }
@@ -279,16 +282,16 @@ fn interface(body: &[u8], big: bool) -> Option<CaptureInterface> {
 
 #[inline]
 fn pcap_record(rest: &[u8], offset: usize, header: PcapHeader) -> NextCaptureRecord {
-    let PcapHeader { magic: PcapMagic { big, fraction_ns }, link, journal } = header;
+    let PcapHeader { magic: PcapMagic { is_big_endian, fraction_ns }, link, is_journal } = header;
     let Some(head) = rest.first_chunk::<RECORD_HEAD>() else { return NextCaptureRecord::More };
-    let (seconds, fraction) = (u32_at(head, 0, big), u32_at(head, 4, big));
-    let (captured, original) = (u32_at(head, 8, big) as usize, u32_at(head, 12, big));
+    let (seconds, fraction) = (u32_at(head, 0, is_big_endian), u32_at(head, 4, is_big_endian));
+    let (captured, original) = (u32_at(head, 8, is_big_endian) as usize, u32_at(head, 12, is_big_endian));
     if captured > BLOCK_BYTES_MAX {
         return NextCaptureRecord::Lost { reason: "a packet with an impossible length" };
     }
     let ts_ns = i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * fraction_ns;
     let packet_start = offset + RECORD_HEAD;
-    if journal && captured == 0 {
+    if is_journal && captured == 0 {
         return NextCaptureRecord::Dropped { count: original, ts_ns, end: packet_start };
     }
     if rest.len() < RECORD_HEAD + captured {
@@ -306,23 +309,23 @@ fn pcap_record(rest: &[u8], offset: usize, header: PcapHeader) -> NextCaptureRec
 
 fn pcap_magic(magic: [u8; 4]) -> Option<PcapMagic> {
     match magic {
-        [0xa1, 0xb2, 0xc3, 0xd4] => Some(PcapMagic { big: true, fraction_ns: 1000 }),
-        [0xd4, 0xc3, 0xb2, 0xa1] => Some(PcapMagic { big: false, fraction_ns: 1000 }),
-        [0xa1, 0xb2, 0x3c, 0x4d] => Some(PcapMagic { big: true, fraction_ns: 1 }),
-        [0x4d, 0x3c, 0xb2, 0xa1] => Some(PcapMagic { big: false, fraction_ns: 1 }),
+        [0xa1, 0xb2, 0xc3, 0xd4] => Some(PcapMagic { is_big_endian: true, fraction_ns: 1000 }),
+        [0xd4, 0xc3, 0xb2, 0xa1] => Some(PcapMagic { is_big_endian: false, fraction_ns: 1000 }),
+        [0xa1, 0xb2, 0x3c, 0x4d] => Some(PcapMagic { is_big_endian: true, fraction_ns: 1 }),
+        [0x4d, 0x3c, 0xb2, 0xa1] => Some(PcapMagic { is_big_endian: false, fraction_ns: 1 }),
         _ => None,
     }
 }
 
-fn u16_at(bytes: &[u8], offset: usize, big: bool) -> u16 {
+fn u16_at(bytes: &[u8], offset: usize, is_big_endian: bool) -> u16 {
     let b = [bytes[offset], bytes[offset + 1]];
-    if big { u16::from_be_bytes(b) } else { u16::from_le_bytes(b) }
+    if is_big_endian { u16::from_be_bytes(b) } else { u16::from_le_bytes(b) }
 }
 
 #[inline]
-fn u32_at(bytes: &[u8], offset: usize, big: bool) -> u32 {
+fn u32_at(bytes: &[u8], offset: usize, is_big_endian: bool) -> u32 {
     let b = bytes[offset..offset + 4].try_into().expect("four bytes");
-    if big { u32::from_be_bytes(b) } else { u32::from_le_bytes(b) }
+    if is_big_endian { u32::from_be_bytes(b) } else { u32::from_le_bytes(b) }
 }
 
 const NG_MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];

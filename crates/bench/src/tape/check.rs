@@ -15,14 +15,14 @@ pub struct TapeHashes {
 
 /// Reads the tape again, by the plain reader.
 ///
-/// `count` messages of `lines` lines numbered from 0; with `tail`, whatever retention has left of their end.
-pub fn read_back(tape: &Path, lines: u16, count: u64, tail: bool) -> Result<TapeHashes, Error> {
+/// `count` messages of `lines` lines numbered from 0; with `is_tail`, whatever retention has left of their end.
+pub fn read_back(tape: &Path, lines: u16, count: u64, is_tail: bool) -> Result<TapeHashes, Error> {
     let mut reader = Reader::open(tape, StartPosition::Oldest)?;
     let mut expected = BenchFrameGenerator::new(lines).next().to_vec();
     let (mut input, mut output) = (HexSha256::default(), HexSha256::default());
     let (mut next, mut first) = (0, true);
     while let Some(frame) = reader.next()? {
-        if first && tail {
+        if first && is_tail {
             next = BenchFrameGenerator::number(frame.bytes);
         }
         first = false;

@@ -200,7 +200,7 @@ fn auctions_cross_and_a_new_session_begins_empty() {
         "the venue cancels what is left, or does not"
     );
     let changes = t.feed("session phase=pre").to_vec();
-    assert!(changes.len() == 1 && changes[0].best && changes[0].phase);
+    assert!(changes.len() == 1 && changes[0].best_changed && changes[0].phase_changed);
     assert_eq!((t.orders(), t.books.orders()), (" | ".into(), 0));
     t.feed("session phase=close instr=");
     // A venue that is closed is closed for an instrument that it names only now.
@@ -337,10 +337,10 @@ fn the_best_price_over_venues() {
     };
     assert_eq!(show(&t), ("10:10@1+2".into(), "11.5:7@2+1".into(), vec![]));
     let change = *t.feed("bbo venue=BATE bid=11.5 bid_qty=1 ask=13 ask_qty=7").last().unwrap();
-    assert!(change.best && change.consolidated);
+    assert!(change.best_changed && change.consolidated_changed);
     assert_eq!(show(&t), ("11.5:1@3+1".into(), "11.5:7@2+1".into(), vec!["locked"]));
     let change = *t.feed("bbo venue=BATE bid=11.5 bid_qty=1 ask=13 ask_qty=7").last().unwrap();
-    assert!(!change.best && !change.consolidated, "the same again is no change");
+    assert!(!change.best_changed && !change.consolidated_changed, "the same again is no change");
     t.feed("session venue=CHIX phase=halt");
     assert_eq!(show(&t), ("11.5:1@3+1".into(), "12:7@1+1".into(), vec![]));
     t.feed("bbo venue=BATE bid=9 ask=13 ts=102");

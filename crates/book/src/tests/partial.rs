@@ -111,7 +111,7 @@ fn an_unknown_side_takes_no_part_in_the_best_price_over_venues() {
     };
     assert_eq!(over(&books), (["9", "11"].map(str::to_owned), true));
     let changes = books.feed("bbo ask=10.5 ask_qty=1 partial=true").to_vec();
-    assert!(changes.last().unwrap().consolidated);
+    assert!(changes.last().unwrap().consolidated_changed);
     assert_eq!(over(&books), (["10", "10.5"].map(str::to_owned), false));
     books.feed("bbo bid=8 partial=true");
     assert_eq!(over(&books), (["9", "10.5"].map(str::to_owned), false));

@@ -138,7 +138,7 @@ proptest! {
             for (n, bbo) in now.iter().enumerate() {
                 let was = before.get(n).copied().unwrap_or_default();
                 let other = price_of(bbo) != price_of(&was);
-                let noted = changes.iter().any(|c| c.listing.0 as usize == n && c.best);
+                let noted = changes.iter().any(|c| c.listing.0 as usize == n && c.best_changed);
                 // With an age, time alone can change what is best.
                 prop_assert!(noted == other || stale_after_ns.is_some(), "after\n{}: {:?}", story, changes);
             }

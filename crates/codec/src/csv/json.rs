@@ -119,12 +119,12 @@ impl CsvJsonWriter {
         self.json_lines.begin(input.file_offset(span.start));
         let out = &mut self.json_lines.pending_lines;
         out.extend_from_slice(b",\"type\":\"row\",\"fields\":{");
-        let mut comma = false;
+        let mut needs_comma = false;
         for (column, column_value) in decoder.layout().row.columns().iter().zip(decoder.values()) {
             if *column_value == ColumnValue::None || !column.is_output() {
                 continue;
             }
-            write_key(out, &mut comma, column.name());
+            write_key(out, &mut needs_comma, column.name());
             match *column_value {
                 ColumnValue::Text { start, end } if !column.collapses_blanks() => {
                     value(out, &bytes[start as usize..end as usize]);
@@ -144,7 +144,7 @@ impl CsvJsonWriter {
             }
         }
         for (name, text) in decoder.extra_values(bytes) {
-            write_key(out, &mut comma, name);
+            write_key(out, &mut needs_comma, name);
             value(out, text);
         }
         out.extend_from_slice(b"}}\n");
@@ -156,9 +156,9 @@ impl CsvJsonWriter {
         self.json_lines.begin(input.file_offset(span.start));
         let out = &mut self.json_lines.pending_lines;
         out.extend_from_slice(b",\"type\":\"trailer\",\"fields\":{");
-        let mut comma = false;
+        let mut needs_comma = false;
         for (name, text) in decoder.trailer(bytes) {
-            write_key(out, &mut comma, name);
+            write_key(out, &mut needs_comma, name);
             value(out, text);
         }
         out.extend_from_slice(b"}}\n");
@@ -171,11 +171,11 @@ impl CsvJsonWriter {
     }
 }
 
-fn write_key(out: &mut Vec<u8>, comma: &mut bool, name: &str) {
-    if *comma {
+fn write_key(out: &mut Vec<u8>, needs_comma: &mut bool, name: &str) {
+    if *needs_comma {
         out.push(b',');
     }
-    *comma = true;
+    *needs_comma = true;
     string(out, name);
     out.push(b':');
 }

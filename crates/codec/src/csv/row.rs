@@ -85,7 +85,7 @@ impl RowValueSpans {
             let span = if window.get(offset) == Some(&quote) {
                 let (start, text_start) = (offset + 1, self.unquoted_text.len());
                 let mut search_offset = start;
-                let mut doubled = false;
+                let mut has_doubled_quotes = false;
                 let close = loop {
                     let Some(distance) = memchr::memchr(quote, &window[search_offset..]) else {
                         return bad_quote(CsvFaultCode::UnclosedQuote, layout, input, is_last_row, eof);
@@ -94,7 +94,7 @@ impl RowValueSpans {
                     match window.get(quote_offset + 1) {
                         Some(byte) if *byte == quote => {
                             self.unquoted_text.extend_from_slice(&window[search_offset..=quote_offset]);
-                            (doubled, search_offset) = (true, quote_offset + 2);
+                            (has_doubled_quotes, search_offset) = (true, quote_offset + 2);
                         }
                         None if !is_last_row => {
                             return bad_quote(CsvFaultCode::UnclosedQuote, layout, input, is_last_row, eof);
@@ -103,7 +103,7 @@ impl RowValueSpans {
                     }
                 };
                 offset = close + 1;
-                if doubled {
+                if has_doubled_quotes {
                     self.unquoted_text.extend_from_slice(&window[search_offset..close]);
                     ValueSpan {
                         start: text_start as u32,

@@ -245,7 +245,7 @@ struct CommonMembers<'a> {
 
 impl<'a> CommonMembers<'a> {
     #[inline]
-    fn slot_for(&mut self, name: &str, full: bool, reads_flags: bool) -> Option<&mut Option<&'a str>> {
+    fn slot_for(&mut self, name: &str, is_full: bool, reads_flags: bool) -> Option<&mut Option<&'a str>> {
         Some(match name {
             "seq" => &mut self.seq,
             "ts" => &mut self.ts,
@@ -254,11 +254,11 @@ impl<'a> CommonMembers<'a> {
             "src_seq" => &mut self.src_seq,
             "ts_recv" => &mut self.ts_recv,
             "ext" => &mut self.extension_json,
-            "src" if full => &mut self.src,
+            "src" if is_full => &mut self.src,
             "flags" if reads_flags => &mut self.flags,
-            "ids" if full => &mut self.ids_json,
-            "raw" if full => &mut self.raw_json,
-            "position" if full => &mut self.position,
+            "ids" if is_full => &mut self.ids_json,
+            "raw" if is_full => &mut self.raw_json,
+            "position" if is_full => &mut self.position,
             _ => return None,
         })
     }
@@ -281,8 +281,8 @@ fn parse<'a>(
         .map_err(|e| LineFault::new("not_utf8", None, format!("line is not {e}")))?;
     let mut members = ObjectMembers::from_text(line)?;
 
-    let full = matches!(mode, ParseMode::Full);
-    let reads_flags = full || matches!(mode, ParseMode::Line(LineParseOptions { reads_flags: true, .. }));
+    let is_full = matches!(mode, ParseMode::Full);
+    let reads_flags = is_full || matches!(mode, ParseMode::Line(LineParseOptions { reads_flags: true, .. }));
     let mut common = CommonMembers::default();
     for m in members.iter_mut() {
         let name = m.name();
@@ -290,7 +290,7 @@ fn parse<'a>(
         if name == "ext" && parse_pairs(m.value).is_none() {
             continue;
         }
-        if let Some(slot) = common.slot_for(&name, full, reads_flags) {
+        if let Some(slot) = common.slot_for(&name, is_full, reads_flags) {
             if slot.replace(m.value).is_some() {
                 return Err(duplicate_member(&name));
             }
@@ -313,7 +313,7 @@ fn parse<'a>(
 
     let kind = text(common.kind.ok_or_else(|| missing_member("kind"))?)
         .ok_or_else(|| LineFault::from_refusal("kind", Refusal::WrongSort))?;
-    let kind = find_kind(&kind, full)?;
+    let kind = find_kind(&kind, is_full)?;
     let ts =
         parse_integer(common.ts.ok_or_else(|| missing_member("ts"))?).ok_or_else(|| bad_integer("ts"))?;
     let ts = UnixNanos(ts);
@@ -324,7 +324,7 @@ fn parse<'a>(
     }
 
     // A full line without the word is of layout 0: names of fields that came later are a user's own there.
-    let added = !full || common.flags.is_some_and(has_layout_1);
+    let added = !is_full || common.flags.is_some_and(has_layout_1);
     let schema = if kind.has_layouts() && !added {
         EventSchema::for_layout(kind, 0).expect("layouts are numbered from 0")
     } else {
@@ -332,7 +332,7 @@ fn parse<'a>(
     };
     let mut values: [Option<&'a str>; FIELDS_MAX] = [None; FIELDS_MAX];
     let mut guess = 0;
-    let has_source = full
+    let has_source = is_full
         && kind == EventKind::Quarantine
         && common.src.is_some_and(|s| !matches!(parse_source_offset(s), Ok((0, _))));
     for m in members.iter_mut().filter(|m| !m.is_used) {
@@ -356,12 +356,12 @@ fn parse<'a>(
     }
     for (spec, value) in schema.fields.iter().zip(&mut values) {
         *value = value.filter(|v| *v != "null");
-        if spec.required && value.is_none() && !full {
+        if spec.required && value.is_none() && !is_full {
             return Err(missing_member(spec.field.name()));
         }
     }
     let one_of = kind.one_of();
-    if !one_of.is_empty() && !full {
+    if !one_of.is_empty() && !is_full {
         let mut present_fields = schema.fields.iter().zip(&values).filter(|(_, value)| value.is_some());
         if !present_fields.any(|(spec, _)| one_of.contains(&spec.field)) {
             let names: Vec<&str> = one_of.iter().map(|field| field.name()).collect();
@@ -666,11 +666,11 @@ fn unhex_frame(raw: &str, kind: EventKind, arena: &mut Vec<u8>) -> Result<usize,
 }
 
 /// Looks up a kind by name. Kinds of a tape's account occur only in the full form, which is never input.
-fn find_kind(name: &str, full: bool) -> Result<EventKind, LineFault> {
-    match EventKind::from_name(name).filter(|k| full || k.is_input()) {
+fn find_kind(name: &str, is_full: bool) -> Result<EventKind, LineFault> {
+    match EventKind::from_name(name).filter(|k| is_full || k.is_input()) {
         Some(kind) => Ok(kind),
         None => match EventKind::reserved_from_name(name) {
-            Some(kind) if full => Ok(kind),
+            Some(kind) if is_full => Ok(kind),
             Some(_) => Err(reserved_member(name)),
             None => {
                 let reason = format!("no kind of event is called {name:.40?}");

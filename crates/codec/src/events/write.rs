@@ -41,11 +41,11 @@ pub fn write_event(
             write_value(out, spec, value, names);
         }
     }
-    let sourced = event.source() != 0;
-    if event.kind() == EventKind::Quarantine && sourced {
+    let has_source = event.source() != 0;
+    if event.kind() == EventKind::Quarantine && has_source {
         write_origin(out, event, sources);
     }
-    write_unmapped(out, event, sourced);
+    write_unmapped(out, event, has_source);
     if form != EventLineDetail::Plain {
         write_rest(out, event, sources);
         if let EventLineDetail::FullAt(position) = form {
@@ -81,13 +81,13 @@ fn write_origin(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNameL
 
 /// Writes unmapped fields under their own names. From the first name that a reader would take for another field,
 /// writes the fields as pairs in `ext`, so that their order stays.
-fn write_unmapped(out: &mut Vec<u8>, event: &Event<'_>, sourced: bool) {
+fn write_unmapped(out: &mut Vec<u8>, event: &Event<'_>, has_source: bool) {
     let schema = event.schema();
     let (mut written_names, mut pairs, mut newer) = (Vec::new(), false, None);
     for (name, json) in event.unmapped_fields() {
         if pairs {
             out.push(b',');
-        } else if name_collides(schema, sourced, name, || {
+        } else if name_collides(schema, has_source, name, || {
             *newer.get_or_insert_with(|| event.needs_layout_1())
         }) || written_names.contains(&name)
             || written_names.len() >= TOP_MAX
@@ -117,10 +117,10 @@ const TOP_MAX: usize = 64;
 
 /// Returns whether a reader would take a user's own field of this name for another field. In an older frame, the name
 /// of a later field belongs to the user.
-fn name_collides(schema: &EventSchema, sourced: bool, name: &str, newer: impl FnOnce() -> bool) -> bool {
+fn name_collides(schema: &EventSchema, has_source: bool, name: &str, newer: impl FnOnce() -> bool) -> bool {
     RESERVED.contains(&name)
         || schema.find(name).is_some_and(|spec| !spec.added || newer())
-        || (schema.kind == EventKind::Quarantine && sourced && SOURCE_WORDS.contains(&name))
+        || (schema.kind == EventKind::Quarantine && has_source && SOURCE_WORDS.contains(&name))
 }
 
 /// Writes the additions of the full form.

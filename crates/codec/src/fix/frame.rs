@@ -152,7 +152,7 @@ impl From<bool> for FixLeniency {
 pub struct FixFramer {
     sep: FieldSeparator,
     lenient: FixLeniency,
-    log: bool,
+    reads_log: bool,
     max_message: usize,
     data: Arc<RawFieldTags>,
 }
@@ -163,7 +163,7 @@ impl Default for FixFramer {
         FixFramer {
             sep: FieldSeparator::Soh,
             lenient: FixLeniency::NONE,
-            log: false,
+            reads_log: false,
             max_message: 1 << 20,
             data: RawFieldTags::standard(),
         }
@@ -185,8 +185,8 @@ impl FixFramer {
 
     /// Sets whether the framer reads lines of a log, which may have text around the message.
     #[must_use]
-    pub fn with_log(self, log: bool) -> Self {
-        FixFramer { log, ..self }
+    pub fn with_log(self, reads_log: bool) -> Self {
+        FixFramer { reads_log, ..self }
     }
 
     /// Sets the maximum length of a message in bytes, clamped to 64 bytes at least and 256 MiB at most.
@@ -221,12 +221,12 @@ impl FixFramer {
 
     /// Returns whether lines may have text around the message.
     #[must_use]
-    pub const fn log(&self) -> bool {
-        self.log
+    pub const fn reads_log(&self) -> bool {
+        self.reads_log
     }
 
     const fn line_ends(&self) -> MessageEndRule {
-        match (self.log, self.accepts_unended()) {
+        match (self.reads_log, self.accepts_unended()) {
             (true, _) => MessageEndRule::Any,
             (false, true) => MessageEndRule::AfterSep,
             (false, false) => MessageEndRule::No,
@@ -313,7 +313,7 @@ impl FixFramer {
     #[must_use]
     pub fn last_message_start(&self, buf: &[u8]) -> usize {
         let last_message_start = scan::last_start(buf, self.sep, &self.data).unwrap_or(0);
-        let line = if self.log { memchr::memrchr(b'\n', &buf[..last_message_start]) } else { None };
+        let line = if self.reads_log { memchr::memrchr(b'\n', &buf[..last_message_start]) } else { None };
         line.map_or(last_message_start, |line| line + 1)
     }
 
@@ -496,7 +496,7 @@ impl FixFramer {
         let mut window = &buf[..buf.len().min(limit + scan::LOOKAHEAD)];
         let mut message_end = None;
         // No start continues over a line end.
-        if self.log
+        if self.reads_log
             && let Some(line) = memchr::memchr2(b'\r', b'\n', &window[from..])
         {
             window = &window[..from + line];
@@ -517,7 +517,7 @@ impl FixFramer {
             None => return NextFixFrame::Incomplete { from, need: buf.len() + 1 },
         };
         let span = Span { start: from, end };
-        if self.log && !scan::looks_like_message(span.slice(buf), self.sep) {
+        if self.reads_log && !scan::looks_like_message(span.slice(buf), self.sep) {
             return NextFixFrame::Skipped(span);
         }
         NextFixFrame::Bad { span, fault: FixFault::Garbage }

@@ -272,16 +272,16 @@ impl FieldsWriter {
         }
         let count = self.object_items.len();
         out.push(b'{');
-        let mut comma = false;
+        let mut needs_comma = false;
         for index in base..count {
             let item = self.object_items[index];
             if item.is_repeat {
                 continue;
             }
-            if comma {
+            if needs_comma {
                 out.push(b',');
             }
-            comma = true;
+            needs_comma = true;
             out.push(b'"');
             number(out, u64::from(item.tag));
             out.extend_from_slice(b"\":");

@@ -60,17 +60,18 @@ pub(crate) fn message_starts<'b>(
     let bytes_after = buf.get(from..).unwrap_or_default();
     memchr::memmem::find_iter(bytes_after, b"8=FIX").map(move |distance| {
         let offset = from + distance;
-        (offset, start_inside(buf, from, offset, sep, data))
+        (offset, classify_message_start(buf, from, offset, sep, data))
     })
 }
 
 /// Finds the last message start in `buf`.
 pub(crate) fn last_start(buf: &[u8], sep: FieldSeparator, data: &RawFieldTags) -> Option<usize> {
-    memchr::memmem::rfind_iter(buf, b"8=FIX")
-        .find(|&offset| matches!(start_inside(buf, 0, offset, sep, data), MessageStartOutcome::Yes(_)))
+    memchr::memmem::rfind_iter(buf, b"8=FIX").find(|&offset| {
+        matches!(classify_message_start(buf, 0, offset, sep, data), MessageStartOutcome::Yes(_))
+    })
 }
 
-fn start_inside(
+fn classify_message_start(
     buf: &[u8],
     from: usize,
     offset: usize,

@@ -209,7 +209,7 @@ impl FieldExtractor {
             self.shapes.resize(shape_index + 1, SlotLayout::default());
         }
         let shape = &mut self.shapes[shape_index];
-        shape.read_tags(&self.selection, tags);
+        shape.assign_slots(&self.selection, tags);
         shape.id = id;
         shape_index
     }
@@ -271,7 +271,7 @@ impl ExpectedGroupCount {
 }
 
 impl SlotLayout {
-    fn read_tags(&mut self, wanted: &FieldSelection, tags: &[u32]) {
+    fn assign_slots(&mut self, wanted: &FieldSelection, tags: &[u32]) {
         self.tokens.0.fill(NONE);
         // From the last to the first, so that the first of a tag stays.
         for (token_index, &tag) in tags.iter().enumerate().rev() {

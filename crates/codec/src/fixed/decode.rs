@@ -234,10 +234,10 @@ impl FixedWidthDecoder {
         let mut search = from;
         while let Some(distance) = memchr::memchr(b'\n', &buf[search..limit]) {
             let feed = search + distance;
-            let carriage = feed > from && buf[feed - 1] == b'\r';
-            if carriage || terminator == RecordTerminator::Newline {
+            let has_carriage_return = feed > from && buf[feed - 1] == b'\r';
+            if has_carriage_return || terminator == RecordTerminator::Newline {
                 return LineSearchOutcome::Is(
-                    Span { start: from, end: feed - usize::from(carriage) },
+                    Span { start: from, end: feed - usize::from(has_carriage_return) },
                     feed + 1,
                 );
             }
@@ -252,7 +252,7 @@ impl FixedWidthDecoder {
 
     /// Reads one record and returns its type.
     #[inline]
-    fn read_record(&mut self, raw: &[u8], first: bool) -> Result<u16, RecordFault> {
+    fn read_record(&mut self, raw: &[u8], is_first: bool) -> Result<u16, RecordFault> {
         let layout = &*self.layout;
         let (raw, stored) = match layout.page {
             None => (raw, raw),
@@ -263,7 +263,7 @@ impl FixedWidthDecoder {
             }
         };
         let kind = match layout.header {
-            Some(header) if first => Some(header),
+            Some(header) if is_first => Some(header),
             _ => layout.kind_of(raw),
         };
         let Some(kind) = kind else {

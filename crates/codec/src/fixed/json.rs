@@ -124,15 +124,15 @@ impl RecordJsonWriter {
         out.extend_from_slice(b",\"type\":\"");
         out.extend_from_slice(record.name().as_bytes());
         out.extend_from_slice(b"\",\"fields\":{");
-        let mut comma = false;
+        let mut needs_comma = false;
         for (column, column_value) in record.columns().iter().zip(decoder.values()) {
             if *column_value == ColumnValue::None || !column.is_output() {
                 continue;
             }
-            if comma {
+            if needs_comma {
                 out.push(b',');
             }
-            comma = true;
+            needs_comma = true;
             out.push(b'"');
             out.extend_from_slice(column.name().as_bytes());
             out.extend_from_slice(b"\":");

@@ -191,15 +191,15 @@ impl IsoJsonWriter {
                 self.first_by_value[group.1 as usize] = order_index as u32;
             }
         }
-        let mut comma = false;
+        let mut needs_comma = false;
         for n in 0..values.len() {
             if self.first_by_value[n] == AGAIN {
                 continue;
             }
-            if comma {
+            if needs_comma {
                 self.push_bytes(b",");
             }
-            comma = true;
+            needs_comma = true;
             let path = values[n].0;
             value(&mut self.lines.pending_lines, &leaves.paths[path as usize]);
             self.push_bytes(b":");

@@ -25,9 +25,12 @@ pub(super) fn tag_at(buf: &[u8], offset: usize) -> Option<usize> {
 pub(super) fn parse_tag_at(text: &[u8], offset: usize) -> Option<(SwiftTag, usize)> {
     if let Some(&[b':', a, b, c, d]) = text.get(offset..).and_then(|rest| rest.first_chunk::<5>()) {
         let is_tag_byte = |byte: u8| TAG_BYTES[usize::from(byte)];
-        let two = c == b':';
-        if is_tag_byte(a) & is_tag_byte(b) & (two | (is_tag_byte(c) & (d == b':'))) {
-            return Some((SwiftTag::packed([a, b, c], two), offset + 4 - usize::from(two)));
+        let has_two_bytes = c == b':';
+        if is_tag_byte(a) & is_tag_byte(b) & (has_two_bytes | (is_tag_byte(c) & (d == b':'))) {
+            return Some((
+                SwiftTag::packed([a, b, c], has_two_bytes),
+                offset + 4 - usize::from(has_two_bytes),
+            ));
         }
     }
     let colon = tag_at(text, offset)?;

@@ -96,12 +96,12 @@ fn write_line(value: &[u8], parts: &SwiftComponents, out: &mut Vec<u8>) {
     }
     let mark = get("mark").unwrap_or_default();
     // A reversal of a credit takes away, one of a debit gives back.
-    let less = matches!(mark, b"D" | b"RC" | b"ED");
+    let is_negative = matches!(mark, b"D" | b"RC" | b"ED");
     if let Some(amount) = get("amount")
         && let Some(number) = value::amount(amount)
     {
         out.extend_from_slice(b",\"amt\":\"");
-        write_canonical(amount, less && number.mantissa != 0, out);
+        write_canonical(amount, is_negative && number.mantissa != 0, out);
         out.push(b'"');
     }
     for (name, part) in [
@@ -122,8 +122,8 @@ fn write_line(value: &[u8], parts: &SwiftComponents, out: &mut Vec<u8>) {
 
 /// Appends an amount as [`unitape_model::Amount`] shows it: as [`value::write_amount`], without zeros after the last
 /// digit of its decimals that counts.
-fn write_canonical(text: &[u8], less: bool, out: &mut Vec<u8>) {
-    if less {
+fn write_canonical(text: &[u8], is_negative: bool, out: &mut Vec<u8>) {
+    if is_negative {
         out.push(b'-');
     }
     let line_start = out.len();
@@ -143,12 +143,15 @@ mod tests {
     proptest! {
         /// Guards against a wrong sum: statements add up only if each line shows exactly what it adds.
         #[test]
-        fn amounts_are_shown_as_amounts_are(text in "[0-9]{0,18},?[0-9]{0,18}|0{0,9}[0-9]{0,3},0{0,9}[1-9]?", less: bool) {
+        fn amounts_are_shown_as_amounts_are(
+            text in "[0-9]{0,18},?[0-9]{0,18}|0{0,9}[0-9]{0,3},0{0,9}[1-9]?",
+            is_negative: bool,
+        ) {
             if let Some(number) = value::amount(text.as_bytes()) {
                 let mantissa = i128::from(number.mantissa);
-                let amount = Amount::new(if less { -mantissa } else { mantissa }, number.exponent).unwrap();
+                let amount = Amount::new(if is_negative { -mantissa } else { mantissa }, number.exponent).unwrap();
                 let mut out = b"x".to_vec();
-                write_canonical(text.as_bytes(), less && mantissa != 0, &mut out);
+                write_canonical(text.as_bytes(), is_negative && mantissa != 0, &mut out);
                 prop_assert_eq!(String::from_utf8(out).unwrap(), format!("x{amount}"));
             }
         }

@@ -32,11 +32,13 @@ pub fn header(number: usize, content: &[u8], parts: &mut SwiftComponents) -> Res
     let after = positions(parts, content, fixed)?;
     let after_name = &content[after..];
     if number == 2 && content.len() <= INPUT_BYTES_MAX {
-        let digits = after_name.iter().all(u8::is_ascii_digit);
+        let is_all_digits = after_name.iter().all(u8::is_ascii_digit);
         match after_name.len() {
             0 => return Ok(true),
-            1 if digits => positions(parts, content, &[("monitoring", SubfieldFormat::Text, after, 1)])?,
-            4 if digits => positions(
+            1 if is_all_digits => {
+                positions(parts, content, &[("monitoring", SubfieldFormat::Text, after, 1)])?
+            }
+            4 if is_all_digits => positions(
                 parts,
                 content,
                 &[

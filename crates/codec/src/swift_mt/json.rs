@@ -135,11 +135,11 @@ impl SwiftJsonWriter {
             self.scratch = scratch;
         }
         self.write_format(format_args!(",\"blocks\":{{"));
-        let mut comma = false;
+        let mut needs_comma = false;
         for (block, name) in [(1, "1"), (2, "2"), (3, "3"), (5, "5"), (6, "S")] {
             let Some(span) = message.block(block) else { continue };
-            self.write_format(format_args!("{}\"{name}\":", if comma { "," } else { "" }));
-            comma = true;
+            self.write_format(format_args!("{}\"{name}\":", if needs_comma { "," } else { "" }));
+            needs_comma = true;
             if block < 3 {
                 let content = span.slice(buf);
                 let split_outcome = header(block, content, &mut self.field_components);
@@ -162,8 +162,8 @@ impl SwiftJsonWriter {
         message: &FramedSwiftMessage,
         buf: &[u8],
     ) {
-        let cover = kind == SwiftMessageType::Mt(202) && message_variant(message, buf) == Some(b"COV");
-        let nested = trimmed_start(all).first() == Some(&b'{');
+        let is_cover = kind == SwiftMessageType::Mt(202) && message_variant(message, buf) == Some(b"COV");
+        let is_nested = trimmed_start(all).first() == Some(&b'{');
         self.sequence_path.clear();
         for (n, token) in fields.iter().enumerate() {
             let content = token.slice(all);
@@ -173,7 +173,7 @@ impl SwiftJsonWriter {
                 self.leave_sequence(content);
             }
             // Sequence B of a cover payment is the customer's transfer: it starts with its ordering customer.
-            if cover && matches!(token.tag.split(), Some((50, _))) && self.sequence_path.is_empty() {
+            if is_cover && matches!(token.tag.split(), Some((50, _))) && self.sequence_path.is_empty() {
                 self.sequence_path.extend_from_slice(b"B");
             }
             if !self.sequence_path.is_empty() {
@@ -185,8 +185,11 @@ impl SwiftJsonWriter {
             if token.tag == SwiftTag::new(b"16R") {
                 self.enter_sequence(content);
             }
-            let split_outcome =
-                if nested { Ok(false) } else { parts::split(token.tag, content, &mut self.field_components) };
+            let split_outcome = if is_nested {
+                Ok(false)
+            } else {
+                parts::split(token.tag, content, &mut self.field_components)
+            };
             self.write_value(",", content, split_outcome);
         }
     }
@@ -307,10 +310,10 @@ impl SwiftJsonWriter {
         let blocks = message.ack.slice(buf);
         let block4 = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"));
         let content = block4.map_or(&[][..], |token| token.slice(blocks));
-        let refused = message.is_refused(buf) == Some(true);
+        let is_refused = message.is_refused(buf) == Some(true);
         self.write_format(format_args!(
             ",\"ack\":{{\"status\":\"{}\",\"fields\":",
-            if refused { "NAK" } else { "ACK" }
+            if is_refused { "NAK" } else { "ACK" }
         ));
         self.sub_blocks(content);
         self.lines.pending_lines.push(b'}');

@@ -161,7 +161,7 @@ fn index_portable(bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 unsafe fn index_avx2(bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
     use std::arch::x86_64::*;
-    let feed = _mm256_set1_epi8(b'\n' as i8);
+    let line_feeds = _mm256_set1_epi8(b'\n' as i8);
     let (open, close) = (_mm256_set1_epi8(b'{' as i8), _mm256_set1_epi8(b'}' as i8));
     for (i, chunk) in bytes.chunks(STEP).enumerate() {
         let mut padded = [0; STEP];
@@ -179,7 +179,8 @@ unsafe fn index_avx2(bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
             // SAFETY: `half` is 32 bytes; the load needs no alignment.
             let x = unsafe { _mm256_loadu_si256(half.as_ptr().cast()) };
             let closes = _mm256_cmpeq_epi8(x, close);
-            let feeds_and_opens = _mm256_or_si256(_mm256_cmpeq_epi8(x, feed), _mm256_cmpeq_epi8(x, open));
+            let feeds_and_opens =
+                _mm256_or_si256(_mm256_cmpeq_epi8(x, line_feeds), _mm256_cmpeq_epi8(x, open));
             let all_marks = _mm256_or_si256(closes, feeds_and_opens);
             marks |= u64::from(_mm256_movemask_epi8(all_marks) as u32) << (32 * n);
             closing |= u64::from(_mm256_movemask_epi8(closes) as u32) << (32 * n);

@@ -34,8 +34,8 @@ impl SwiftTag {
 
     /// Packs the first three bytes of a tag, or the first two.
     #[inline(always)]
-    pub(super) const fn packed([a, b, c]: [u8; 3], two: bool) -> SwiftTag {
-        SwiftTag(u32::from_be_bytes([0, a, b, c]) >> (if two { 8 } else { 0 }))
+    pub(super) const fn packed([a, b, c]: [u8; 3], has_two_bytes: bool) -> SwiftTag {
+        SwiftTag(u32::from_be_bytes([0, a, b, c]) >> (if has_two_bytes { 8 } else { 0 }))
     }
 
     /// Splits the tag into its two digits as a number and the letter after them, 0 without a letter: `32A` is `(32,

@@ -145,8 +145,8 @@ static MONTHS: [i32; (YEARS.1 - YEARS.0 + 1) as usize * 12 + 1] = {
     let mut firsts = [0; (YEARS.1 - YEARS.0 + 1) as usize * 12 + 1];
     let (mut n, mut year, mut day) = (0, YEARS.0, -25_567);
     while year <= YEARS.1 {
-        let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-        let lengths = [31, 28 + leap as i32, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+        let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+        let lengths = [31, 28 + is_leap as i32, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
         let mut month = 0;
         while month < 12 {
             firsts[n] = day;

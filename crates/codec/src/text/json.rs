@@ -106,23 +106,23 @@ impl TextJsonWriter {
                 self.first_by_value[*n as usize] = order_index as u32;
             }
         }
-        let mut comma = false;
+        let mut needs_comma = false;
         for n in 0..values.len() {
             if self.first_by_value[n] == AGAIN {
                 continue;
             }
-            if comma {
+            if needs_comma {
                 self.push_bytes(b",");
             }
-            comma = true;
+            needs_comma = true;
             let number = values[n].path;
             let path = leaves.path(number);
             string(&mut self.lines.pending_lines, path);
             self.push_bytes(b":");
             let group_start = self.first_by_value[n] as usize;
             let count = self.path_order[group_start..].iter().take_while(|(p, _)| *p == number).count();
-            let list = count > 1 || path.contains("[]");
-            if list {
+            let is_list = count > 1 || path.contains("[]");
+            if is_list {
                 self.push_bytes(b"[");
             }
             for i in group_start..group_start + count {
@@ -135,7 +135,7 @@ impl TextJsonWriter {
                     _ => string(&mut self.lines.pending_lines, leaves.text(leaf)),
                 }
             }
-            if list {
+            if is_list {
                 self.push_bytes(b"]");
             }
         }

@@ -311,7 +311,7 @@ fn word_of<'w>(rest: &str, words: &[&'w str]) -> Option<&'w str> {
 /// Parses the parts of a form. MM is the minute after HH or SS, otherwise the month.
 fn parts_of(text: &str) -> Result<(Vec<TimePart>, TimeFormKind, bool), String> {
     let (mut parts, mut offset): (Vec<TimePart>, usize) = (Vec::new(), 0);
-    let mut clock = false;
+    let mut is_in_clock = false;
     let bytes = text.as_bytes();
     while offset < bytes.len() {
         let unknown = || format!("`{text}` is no form of a date or time; {}", suggest_forms(text, None));
@@ -330,7 +330,7 @@ fn parts_of(text: &str) -> Result<(Vec<TimePart>, TimeFormKind, bool), String> {
                     | TimePart::Literal(_)
             )
         });
-        if let Some(word) = word_of(form_left, &OFFSET_WORDS).filter(|_| after_clock && clock) {
+        if let Some(word) = word_of(form_left, &OFFSET_WORDS).filter(|_| after_clock && is_in_clock) {
             parts.push(TimePart::Offset);
             offset += word.len();
             continue;
@@ -342,7 +342,7 @@ fn parts_of(text: &str) -> Result<(Vec<TimePart>, TimeFormKind, bool), String> {
         }
         let has_minute = parts.iter().any(|p| matches!(p, TimePart::Minute | TimePart::ShortMinute));
         let has_second = parts.iter().any(|p| matches!(p, TimePart::Second | TimePart::ShortSecond));
-        let minute = clock && !has_minute;
+        let is_minute = is_in_clock && !has_minute;
         let (part, len) = match first_byte.to_ascii_uppercase() {
             b'Y' if run == 4 => (TimePart::Year4, 4),
             b'Y' if run == 2 => (TimePart::Year2, 2),
@@ -356,8 +356,8 @@ fn parts_of(text: &str) -> Result<(Vec<TimePart>, TimeFormKind, bool), String> {
             b'S' if run <= 9 && has_second => (TimePart::Fraction(run as u8), run),
             b'F' if run <= 9 => (TimePart::Fraction(run as u8), run),
             b'M' if run == 3 || run == 4 => (TimePart::MonthName, run),
-            b'M' if run == 2 => (if minute { TimePart::Minute } else { TimePart::Month }, 2),
-            b'M' if run == 1 => (if minute { TimePart::ShortMinute } else { TimePart::ShortMonth }, 1),
+            b'M' if run == 2 => (if is_minute { TimePart::Minute } else { TimePart::Month }, 2),
+            b'M' if run == 1 => (if is_minute { TimePart::ShortMinute } else { TimePart::ShortMonth }, 1),
             b'W' if run == 3 || run == 4 => (TimePart::Weekday, run),
             _ if !first_byte.is_ascii_alphanumeric()
                 && first_byte.is_ascii_graphic()
@@ -369,10 +369,10 @@ fn parts_of(text: &str) -> Result<(Vec<TimePart>, TimeFormKind, bool), String> {
             }
             _ => return Err(unknown()),
         };
-        clock = match part {
+        is_in_clock = match part {
             TimePart::Hour | TimePart::ShortHour | TimePart::Second | TimePart::ShortSecond => true,
             TimePart::Year4 | TimePart::Year2 | TimePart::Day | TimePart::ShortDay => false,
-            _ => clock,
+            _ => is_in_clock,
         };
         parts.push(part);
         offset += len;

@@ -100,7 +100,7 @@ impl EncoderDictionaries {
         self.undo_slots.push((op.slot, *slot));
         let OperandValue { bits, exponent, text } = value.unwrap_or(OperandValue::int(0));
         *slot = EncoderSlot { bits, epoch: self.epoch, empty: value.is_none(), exponent, kind: op.kind };
-        if is_text(op.kind) {
+        if op.kind.is_string_or_bytes() {
             let mut new_text = self.spare_texts.pop().unwrap_or_default();
             new_text.clear();
             new_text.extend_from_slice(text);
@@ -112,7 +112,7 @@ impl EncoderDictionaries {
     /// Returns the stored value of the slot, which must be defined and not empty.
     fn stored(&self, op: &EncodeOp) -> OperandValue<'_> {
         let slot = self.encoder_slots[op.slot as usize];
-        let text: &[u8] = if is_text(op.kind) { &self.texts[op.slot as usize] } else { &[] };
+        let text: &[u8] = if op.kind.is_string_or_bytes() { &self.texts[op.slot as usize] } else { &[] };
         OperandValue { bits: slot.bits, exponent: slot.exponent, text }
     }
 
@@ -192,7 +192,7 @@ impl EncodePass<'_> {
         if let Some(value) = operand {
             self.entries +=
                 usize::from(matches!(op.role, OpRole::Value | OpRole::Mantissa) && !op.is_known());
-            if is_text(op.kind) {
+            if op.kind.is_string_or_bytes() {
                 self.text_bytes += value.text.len();
                 if self.text_bytes > TEXT_BYTES_MAX {
                     return Err(MessageFaultCode::TooLarge);
@@ -288,7 +288,7 @@ impl EncodePass<'_> {
             wire::null(self.out);
             return Ok(());
         };
-        if is_text(op.kind) {
+        if op.kind.is_string_or_bytes() {
             return self.piece(op, value, initial);
         }
         let base = self.dictionaries.base(op, initial)?;
@@ -353,11 +353,6 @@ fn write(out: &mut Vec<u8>, op: &EncodeOp, value: Option<OperandValue<'_>>) {
         WireType::Ascii => wire::ascii(out, value.text, op.optional),
         WireType::Unicode | WireType::Bytes => wire::vector(out, value.text, op.optional),
     }
-}
-
-#[inline(always)]
-fn is_text(kind: WireType) -> bool {
-    matches!(kind, WireType::Ascii | WireType::Unicode | WireType::Bytes)
 }
 
 /// Checks that a text put together is UTF-8.

@@ -55,7 +55,7 @@ impl<'m> MessageCopier<'_, 'm> {
                     if self.next_if(op, |form| form == DecodedEntryKind::Group).is_some() {
                         self.draft.cells[index].tag = CellKind::There;
                         self.block(op.block, frame)?;
-                        self.end(op)?;
+                        self.expect_end(op)?;
                     }
                 }
                 OpCode::Sequence => {
@@ -68,7 +68,7 @@ impl<'m> MessageCopier<'_, 'm> {
                         let first_cell = self.draft.add(index, op.frame);
                         self.block(op.block, first_cell)?;
                     }
-                    self.end(op)?;
+                    self.expect_end(op)?;
                 }
                 OpCode::Dynamic => {
                     let template = self.next_if(op, |form| form == DecodedEntryKind::Inner)?.bits as u32;
@@ -82,7 +82,7 @@ impl<'m> MessageCopier<'_, 'm> {
                     };
                     self.block(template_plan.block, first_cell)?;
                     self.last_info = op.info;
-                    self.end(op)?;
+                    self.expect_end(op)?;
                 }
                 // Both are of what is after them.
                 _ if matches!(op.role, OpRole::Exponent | OpRole::Length) => {}
@@ -110,7 +110,7 @@ impl<'m> MessageCopier<'_, 'm> {
         is_match.then_some(entry)
     }
 
-    fn end(&mut self, op: &EncodeOp) -> Option<()> {
+    fn expect_end(&mut self, op: &EncodeOp) -> Option<()> {
         self.next_if(op, |form| form == DecodedEntryKind::End).map(drop)
     }
 }

@@ -360,8 +360,8 @@ fn handler(op: &DecodeOp, initial_value: Option<PackedValue>, bmi2: bool) -> Opt
     }
 }
 
-fn int<const K: u8, const R: u8>(op: &DecodeOp, initial: bool, bmi2: bool) -> StepHandler {
-    match (op.code, op.optional, initial) {
+fn int<const K: u8, const R: u8>(op: &DecodeOp, has_initial: bool, bmi2: bool) -> StepHandler {
+    match (op.code, op.optional, has_initial) {
         (OpCode::Constant, false, _) => ints::constant::hot::<false, R>(bmi2),
         (OpCode::Constant, true, _) => ints::constant::hot::<true, R>(bmi2),
         (OpCode::Default, false, false) => ints::default::hot::<K, false, R, false>(bmi2),

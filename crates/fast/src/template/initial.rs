@@ -7,18 +7,18 @@ const EXPONENT_MAX: i32 = 63;
 
 /// Parses `text` as the initial value of a field of this type. Fails with a description of the mistake. `strict` means
 /// that the file is of version 1.1.
-pub(super) fn initial(text: &str, kind: WireType, strict: bool) -> Result<InitialValue, String> {
+pub(super) fn parse_initial(text: &str, kind: WireType, strict: bool) -> Result<InitialValue, String> {
     let value = match kind {
-        WireType::Int32 | WireType::UInt32 | WireType::Int64 | WireType::UInt64 => int(text, kind),
-        WireType::Decimal => decimal(text),
+        WireType::Int32 | WireType::UInt32 | WireType::Int64 | WireType::UInt64 => parse_int(text, kind),
+        WireType::Decimal => parse_decimal(text),
         WireType::Ascii => text.is_ascii().then(|| InitialValue::Bytes(text.as_bytes().to_vec())),
         WireType::Unicode => Some(InitialValue::Bytes(text.as_bytes().to_vec())),
-        WireType::Bytes => bytes(text, strict),
+        WireType::Bytes => parse_bytes(text, strict),
     };
     value.ok_or_else(|| format!("value=\"{text}\" is no {}", kind.word()))
 }
 
-fn int(text: &str, kind: WireType) -> Option<InitialValue> {
+fn parse_int(text: &str, kind: WireType) -> Option<InitialValue> {
     let digits = text.trim();
     let unsigned_digits = digits.strip_prefix('-').unwrap_or(digits);
     if unsigned_digits.is_empty() || !unsigned_digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -30,7 +30,7 @@ fn int(text: &str, kind: WireType) -> Option<InitialValue> {
 }
 
 /// Parses a decimal and normalises it, so that the mantissa does not end in a zero.
-fn decimal(text: &str) -> Option<InitialValue> {
+fn parse_decimal(text: &str) -> Option<InitialValue> {
     let text = text.trim();
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -62,7 +62,7 @@ fn decimal(text: &str) -> Option<InitialValue> {
 
 /// Parses hexadecimal digits with any white space between them. Files that do not name the language of 1.1 may have
 /// plain text instead.
-fn bytes(text: &str, strict: bool) -> Option<InitialValue> {
+fn parse_bytes(text: &str, strict: bool) -> Option<InitialValue> {
     let digits: Option<Vec<u8>> = text
         .bytes()
         .filter(|b| !b.is_ascii_whitespace())

@@ -2,7 +2,7 @@
 
 use super::contents::operators;
 use super::error::{TemplateError, TemplateErrorCode};
-use super::initial::initial;
+use super::initial::parse_initial;
 use super::xml::{FileLocation, XmlElement, parse};
 use super::{
     DictionaryKey, DictionaryKeyPart, DictionaryScope, FieldEncoding, FieldOperator, Instruction,
@@ -570,7 +570,7 @@ impl TemplateLoader<'_> {
             .map_or(Operator::None, |(_, o)| *o);
         let operator_fits = match operator {
             Operator::Increment => kind.bounds().is_some(),
-            Operator::Tail => kind.is_text(),
+            Operator::Tail => kind.is_string_or_bytes(),
             _ => true,
         };
         if !operator_fits {
@@ -578,11 +578,11 @@ impl TemplateLoader<'_> {
         }
         let value = match element.get("value") {
             None => None,
-            Some(text) if text.len() > PLAIN_MAX && !kind.is_text() => {
+            Some(text) if text.len() > PLAIN_MAX && !kind.is_string_or_bytes() => {
                 return Err(location.error(S3, format!("a value of more than {PLAIN_MAX} bytes")));
             }
             Some(text) => Some(
-                initial(&kinds::of_name(text, meaning), kind, self.is_strict)
+                parse_initial(&kinds::of_name(text, meaning), kind, self.is_strict)
                     .map_err(|reason| location.error(S3, reason))?,
             ),
         };

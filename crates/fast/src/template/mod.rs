@@ -164,8 +164,9 @@ impl WireType {
     }
 
     /// Returns whether the type is a string or a byte vector.
+    #[inline(always)]
     #[must_use]
-    pub const fn is_text(self) -> bool {
+    pub const fn is_string_or_bytes(self) -> bool {
         matches!(self, WireType::Ascii | WireType::Unicode | WireType::Bytes)
     }
 

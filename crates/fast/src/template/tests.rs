@@ -218,7 +218,7 @@ fn what_is_around_a_field_is_its_own() {
     assert_eq!(operation.key.dictionary, DictionaryScope::Template(0));
     assert_eq!(at.meaning, IntegerMeaning::Timestamp { unit_ns: 1 });
     assert_eq!((v.body.len(), s.body.len()), (1, 1));
-    let decimal = |text: &str| initial::initial(text, WireType::Decimal, true).unwrap();
+    let decimal = |text: &str| initial::parse_initial(text, WireType::Decimal, true).unwrap();
     assert_eq!(decimal(" -12.50 "), InitialValue::Decimal { mantissa: -125, exponent: -1 });
     assert_eq!(decimal("12000"), InitialValue::Decimal { mantissa: 12, exponent: 3 });
     assert_eq!(decimal("0.000"), InitialValue::Decimal { mantissa: 0, exponent: 0 });

@@ -64,7 +64,7 @@ impl BlockCursor {
         let mut frame = self.arena;
         for i in self.unit_index..end {
             let BlockMessage { kind, end, .. } = block.units[i];
-            let BlockMessageKind::Numbered { run, maybe } = kind else {
+            let BlockMessageKind::Numbered { run, may_be_repeat } = kind else {
                 frame = end as usize;
                 continue;
             };
@@ -76,7 +76,7 @@ impl BlockCursor {
             else {
                 continue;
             };
-            match (part.certainty, maybe) {
+            match (part.certainty, may_be_repeat) {
                 // The tape does not have it. If its time moved the feed's, a restart would merge the rest by another one.
                 (RepeatCertainty::Seen, true) => {
                     (block.units[i].kind, block.units[i].ts) = (BlockMessageKind::Duplicate, NO_TS);

@@ -200,9 +200,10 @@ pub struct SingleEventUnit {
 pub enum BlockMessageKind {
     /// A message with events.
     Events,
-    /// As `EventLinesFormat`; its sequence number is of the run of this index, and `maybe` it was sent before.
+    /// As `EventLinesFormat`; its sequence number is of the run of this index; `may_be_repeat`: it may have been sent
+    /// before.
     #[allow(missing_docs)]
-    Numbered { run: u32, maybe: bool },
+    Numbered { run: u32, may_be_repeat: bool },
     /// A message with events whose number was seen before, or that is `unsure`: kept and flagged.
     #[allow(missing_docs)]
     Repeat { unsure: bool },

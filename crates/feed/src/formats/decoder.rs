@@ -15,7 +15,7 @@ pub struct DecodeOptions {
     /// The packets of a capture that belong to the feed.
     pub select: DatagramFilter,
     /// Receive times go into the events.
-    pub receive_times: bool,
+    pub sets_receive_times: bool,
     /// Feeds are merged by receive time, not by event time.
     pub by_receive_time: bool,
 }

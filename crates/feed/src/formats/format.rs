@@ -44,7 +44,7 @@ pub trait ByteFormat: Debug + Send + Sync {
     ///
     /// # Errors
     /// Fails if the mapping is invalid.
-    fn check(&self, mapping: &Mapping) -> Result<(), Error> {
+    fn check_mapping(&self, mapping: &Mapping) -> Result<(), Error> {
         self.decoder(mapping).map(drop)
     }
 
@@ -77,7 +77,7 @@ pub trait ByteFormat: Debug + Send + Sync {
     ///
     /// # Errors
     /// Fails if the name lacks it and the mapping does not state it either.
-    fn head_of_name(&self, _path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    fn context_from_file_name(&self, _path: &Path) -> Result<Option<Vec<u8>>, Error> {
         Ok(None)
     }
 }
@@ -185,8 +185,8 @@ impl Format {
     ///
     /// # Errors
     /// Fails if the mapping is invalid.
-    pub(super) fn check(&self) -> Result<(), Error> {
-        self.bytes.check(&self.mapping)
+    pub(super) fn check_mapping(&self) -> Result<(), Error> {
+        self.bytes.check_mapping(&self.mapping)
     }
 
     /// Returns how the decoder farm may cut the format into blocks.
@@ -213,8 +213,8 @@ impl Format {
     ///
     /// # Errors
     /// Fails if the name lacks it and the mapping does not state it either.
-    pub fn head_of_name(&self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
-        self.bytes.head_of_name(path)
+    pub fn context_from_file_name(&self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
+        self.bytes.context_from_file_name(path)
     }
 
     /// Returns the maximum length in bytes of the start that decoders must know; 0 if they need no such start.

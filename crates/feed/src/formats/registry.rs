@@ -76,7 +76,7 @@ impl Mapping {
     /// Fails if the text is invalid; the error has the line if TOML knows it.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let mapping = Self::read(text, origin)?;
-        Format::from_mapping(mapping.clone())?.check()?;
+        Format::from_mapping(mapping.clone())?.check_mapping()?;
         Ok(mapping)
     }
 

@@ -15,7 +15,7 @@ pub fn receive_times(block: &mut Block, options: &DecodeOptions) {
     if block.times.is_empty() {
         return;
     }
-    if options.receive_times {
+    if options.sets_receive_times {
         stamp_block(block);
     }
     if options.by_receive_time {
@@ -138,7 +138,7 @@ mod tests {
             (end, UnixNanos(*ts))
         });
         block.times = times.collect();
-        let options = DecodeOptions { receive_times: true, ..DecodeOptions::default() };
+        let options = DecodeOptions { sets_receive_times: true, ..DecodeOptions::default() };
         Format::events().decoder().unwrap().decode(&mut block, 3, &Dictionary::default(), &options);
         let events: Vec<_> =
             unitape_model::frames(&block.arena).map(|(_, _, f)| Event::new(f).unwrap()).collect();

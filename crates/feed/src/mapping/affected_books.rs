@@ -14,7 +14,7 @@ impl<R: Copy> MessageMapper<R> {
     pub(super) fn affected_books<M: ParsedMessage<Ref = R>>(&mut self, message: &M) -> AffectedBooks {
         let Self { plan, scratch, .. } = self;
         let plan = &*plan;
-        let view = MappingInput { message, pick_slots: &[], entry_slots: &[] };
+        let view = MappingInput { message, picked_values: &[], entry_values: &[] };
         let type_value = message.slot(plan.message_type);
         let message_type = type_value.map_or(&b""[..], |v| message.text(v, &mut scratch.suffixed_text));
         let rules: Vec<_> = plan.rules_for(message_type).iter().map(|&i| &plan.rules[i]).collect();

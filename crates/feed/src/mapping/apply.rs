@@ -13,7 +13,7 @@ use super::plan::{
     BestPicks, CompiledRule, EventPlan, FieldPlan, MappingPlan, RuleCondition, SetOp, SlotSource, TypeRules,
     ValueSource,
 };
-use super::undeclared::{NOTE_NAME, set_undeclared, write_kept};
+use super::undeclared::{NOTE_NAME, set_text_in_fallback_charset, write_kept};
 use super::{UnmatchedPolicy, plan};
 use crate::block::json::write_json;
 use crate::block::numbers::{REPEAT, SequenceEffect};
@@ -30,8 +30,8 @@ use unitape_model::{Dictionary, EventBuilder, FrameHeader, Price, Refusal, UnixN
 pub struct MessageMapper<R> {
     pub(super) plan: MappingPlan,
     /// The current group entry.
-    entry_slots: Vec<Option<R>>,
-    pick_slots: Vec<Option<R>>,
+    entry_values: Vec<Option<R>>,
+    picked_values: Vec<Option<R>>,
     pub(super) scratch: TextScratch,
     session: Vec<u8>,
     /// Entries of the current message.
@@ -78,8 +78,8 @@ impl<R: Copy> MessageMapper<R> {
     pub fn new(plan: MappingPlan) -> Self {
         let lookup = plan.instrument_master.clone().map(ReferenceLookup::new);
         Self {
-            entry_slots: vec![None; plan.entry_slots.iter().copied().max().unwrap_or(0)],
-            pick_slots: vec![None; plan.picks.len()],
+            entry_values: vec![None; plan.entry_slot_counts.iter().copied().max().unwrap_or(0)],
+            picked_values: vec![None; plan.picks.len()],
             plan,
             scratch: TextScratch::default(),
             session: Vec::new(),
@@ -112,20 +112,20 @@ impl<R: Copy> MessageMapper<R> {
         let mark = block.mark();
         self.entries = EntryTally::default();
         let possdup = self.plan.possdup.and_then(|slot| message.slot(slot));
-        let maybe = possdup.is_some_and(|v| message.text(v, &mut self.scratch.value_text) == b"Y");
+        let may_be_repeat = possdup.is_some_and(|v| message.text(v, &mut self.scratch.value_text) == b"Y");
         let outcome = match self.extras {
             None => self.map_message(block, message, origin, dictionary, PlainInstruments),
             Some(_) => self.apply_with_extras(block, message, origin, dictionary),
         };
         match outcome {
             Ok(MappingOutcome::Ignored) => {
-                self.note_sequence(block, message, maybe, true);
+                self.note_sequence(block, message, may_be_repeat, true);
                 block.tally.entries = block.tally.entries.plus(self.entries);
                 block.end_ignored();
             }
             Ok(MappingOutcome::Events { ts, count }) => {
-                let kind = match self.note_sequence(block, message, maybe, true) {
-                    Some(run) => BlockMessageKind::Numbered { run, maybe },
+                let kind = match self.note_sequence(block, message, may_be_repeat, true) {
+                    Some(run) => BlockMessageKind::Numbered { run, may_be_repeat },
                     None => BlockMessageKind::Events,
                 };
                 let span = MessageSpan { offset: origin.offset, length: message.raw().len() };
@@ -136,7 +136,7 @@ impl<R: Copy> MessageMapper<R> {
             }
             Err(refused) => {
                 block.roll_back(mark);
-                self.note_sequence(block, message, maybe, !refused.is_garbled());
+                self.note_sequence(block, message, may_be_repeat, !refused.is_garbled());
                 let concern = self.affected_books(message);
                 self.entries.total = self.count_entries(message);
                 block.tally.entries = block.tally.entries.plus(self.entries.in_quarantine());
@@ -148,8 +148,8 @@ impl<R: Copy> MessageMapper<R> {
     /// Counts the entries of a refused message from which its rule would make events. Reading them ends at the fault.
     #[cold]
     fn count_entries<M: ParsedMessage<Ref = R>>(&mut self, message: &M) -> u64 {
-        let Self { plan, entry_slots: entry, scratch, .. } = self;
-        let view = MappingInput { message, pick_slots: &[], entry_slots: &[] };
+        let Self { plan, entry_values: entry, scratch, .. } = self;
+        let view = MappingInput { message, picked_values: &[], entry_values: &[] };
         let Some(rule) = rule_of(plan, &view, scratch) else { return 0 };
         let mut count = 0;
         for events in rule.events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
@@ -196,12 +196,13 @@ impl<R: Copy> MessageMapper<R> {
         &mut self,
         block: &mut Block,
         message: &M,
-        maybe: bool,
+        may_be_repeat: bool,
         is_complete: bool,
     ) -> Option<u32> {
         let slot = self.plan.possdup.and(self.plan.sequence)?;
         let sequence = message.slot(slot).and_then(|v| message.number(v))?;
-        let mut numbering = message.sequence_effect(message.slot(self.plan.message_type), sequence, maybe);
+        let mut numbering =
+            message.sequence_effect(message.slot(self.plan.message_type), sequence, may_be_repeat);
         if !is_complete {
             match &mut numbering {
                 SequenceEffect::Counts | SequenceEffect::Fills => return None,
@@ -245,9 +246,9 @@ impl<R: Copy> MessageMapper<R> {
         dictionary: &Dictionary,
         lookup: impl InstrumentLookup,
     ) -> Result<MappingOutcome, MessageRefusal> {
-        let Self { plan, entry_slots: entry, pick_slots: picks, scratch, entries, .. } = self;
+        let Self { plan, entry_values: entry, picked_values: picks, scratch, entries, .. } = self;
         let plan = &*plan;
-        let view = MappingInput { message, pick_slots: &[], entry_slots: &[] };
+        let view = MappingInput { message, picked_values: &[], entry_values: &[] };
         let Some(rule) = rule_of(plan, &view, scratch) else {
             let type_value = message.slot(plan.message_type);
             let message_type = type_value.map_or(&b""[..], |v| message.text(v, &mut scratch.suffixed_text));
@@ -265,7 +266,7 @@ impl<R: Copy> MessageMapper<R> {
         }
         let ts = event_time(plan, message, &mut scratch.value_text)?;
         fill_picks(plan, rule, message, PickBuffers { entry, picks }, &mut scratch.value_text)?;
-        let view = MappingInput { pick_slots: picks, ..view };
+        let view = MappingInput { picked_values: picks, ..view };
         let sequence = plan.sequence.and_then(|s| message.slot(s)).and_then(|v| message.number(v));
         let mut writer = MappedEventWriter {
             block,
@@ -299,7 +300,7 @@ impl<R: Copy> MessageMapper<R> {
                 }
                 writer.entry_step =
                     plan.keeps.then_some(EntryStep { group, before: cursor_before, after: cursor });
-                let view = MappingInput { entry_slots: entry, ..view };
+                let view = MappingInput { entry_values: entry, ..view };
                 entries.total += 1;
                 let (count, without_change) = (writer.count, writer.without_change);
                 for event in events {
@@ -347,7 +348,7 @@ fn rule_of<'p, M: ParsedMessage>(
 ) -> Option<&'p CompiledRule> {
     let type_value = view.message.slot(plan.message_type);
     let message_type = type_value.map_or(&b""[..], |v| view.message.text(v, &mut scratch.suffixed_text));
-    let rules = match plan.of_type(message_type) {
+    let rule_indices = match plan.of_type(message_type) {
         Some(TypeRules { codes: Some(codes), .. }) => {
             let code_value = view.message.slot(codes.slot());
             codes.get(code_value.map(|v| view.message.text(v, &mut scratch.value_text)))
@@ -355,15 +356,15 @@ fn rule_of<'p, M: ParsedMessage>(
         Some(of_type) => &of_type.rules,
         None => &plan.untyped,
     };
-    let mut rules = rules.iter().map(|&i| &plan.rules[i]);
+    let mut rules = rule_indices.iter().map(|&i| &plan.rules[i]);
     rules.find(|r| view.holds(&r.conditions, &mut scratch.value_text))
 }
 
 /// The current message, with the values picked from its groups and the current entry (empty outside an entry).
 pub(super) struct MappingInput<'m, M: ParsedMessage> {
     pub message: &'m M,
-    pub pick_slots: &'m [Option<M::Ref>],
-    pub entry_slots: &'m [Option<M::Ref>],
+    pub picked_values: &'m [Option<M::Ref>],
+    pub entry_values: &'m [Option<M::Ref>],
 }
 
 impl<M: ParsedMessage> Clone for MappingInput<'_, M> {
@@ -388,8 +389,8 @@ impl<'m, M: ParsedMessage> MappingInput<'m, M> {
     fn value(&self, from: SlotSource) -> Option<M::Ref> {
         match from {
             SlotSource::Message(slot) => self.message.slot(slot),
-            SlotSource::Entry(slot) => *self.entry_slots.get(usize::from(slot))?,
-            SlotSource::Pick(i) => *self.pick_slots.get(usize::from(i))?,
+            SlotSource::Entry(slot) => *self.entry_values.get(usize::from(slot))?,
+            SlotSource::Pick(i) => *self.picked_values.get(usize::from(i))?,
             SlotSource::Const => None,
         }
     }
@@ -398,8 +399,8 @@ impl<'m, M: ParsedMessage> MappingInput<'m, M> {
     pub(super) fn get<'p>(&self, from: &'p ValueSource) -> Option<MappedValue<'p, M::Ref>> {
         match from {
             ValueSource::Message(slot) => self.message.slot(*slot).map(MappedValue::Value),
-            ValueSource::Entry(slot) => (*self.entry_slots.get(usize::from(*slot))?).map(MappedValue::Value),
-            ValueSource::Pick(i) => self.pick_slots[usize::from(*i)].map(MappedValue::Value),
+            ValueSource::Entry(slot) => (*self.entry_values.get(usize::from(*slot))?).map(MappedValue::Value),
+            ValueSource::Pick(i) => self.picked_values[usize::from(*i)].map(MappedValue::Value),
             ValueSource::Const(value) => Some(MappedValue::Const(value)),
         }
     }
@@ -563,7 +564,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                 }
                 if M::UNDECLARED_TEXT && refusal == Refusal::NotUtf8 {
                     let text = view.message.text(value, &mut scratch.value_text);
-                    if set_undeclared(self.plan, &mut e, op.spec, text, &mut names).is_ok() {
+                    if set_text_in_fallback_charset(self.plan, &mut e, op.spec, text, &mut names).is_ok() {
                         scratch.was_guessed.set(true);
                         continue;
                     }
@@ -724,7 +725,7 @@ fn set_long<M: ParsedMessage>(
         Some(value) => {
             let mut set = event.set_text(field.spec, value, names);
             if M::UNDECLARED_TEXT && set == Err(Refusal::NotUtf8) {
-                set = set_undeclared(plan, event, field.spec, value, names);
+                set = set_text_in_fallback_charset(plan, event, field.spec, value, names);
                 guessed.set(guessed.get() || set.is_ok());
             }
             set.map_err(|r| field_refusal::<M>(r, field, value))

@@ -206,7 +206,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         }
         types.iter_mut().for_each(|of_type| of_type.codes = RulesByCode::new(&of_type.rules, &rules));
         let keeps = m.message.unlisted == UnlistedFields::Keep;
-        let entry_slots: Vec<_> = self.group_slots.iter().map(entry_slots).collect();
+        let entry_slot_counts: Vec<_> = self.group_slots.iter().map(entry_slot_count).collect();
         let mut group_picks = vec![Vec::new(); self.group_slots.len()];
         for (i, pick) in self.group_picks.iter().enumerate() {
             let keys: &mut Vec<KeyPicks> = &mut group_picks[pick.group];
@@ -240,7 +240,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             fallback: fallback_charset(m)
                 .map_err(|e| MappingRefusal::from(e).prefix_key("encoding").prefix_key("message"))?,
             instrument_master: m.reference.clone(),
-            entry_slots,
+            entry_slot_counts,
             inherited_slots: self.inherited_slots,
             group_picks,
             picks: self.group_picks,
@@ -724,7 +724,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         if !container.is_some_and(|c| group.members.contains_key(&c)) {
             return Ok(None);
         }
-        let slot = entry_slots(group);
+        let slot = entry_slot_count(group);
         if slot >= SLOTS_MAX {
             return Err(format!("more than {SLOTS_MAX} different fields in an entry").into());
         }
@@ -767,6 +767,6 @@ fn no_kind(name: &str) -> MappingRefusal {
 }
 
 /// Returns the number of slots of an entry, including slot 0.
-fn entry_slots<P>(group: &GroupSlots<P>) -> usize {
+fn entry_slot_count<P>(group: &GroupSlots<P>) -> usize {
     usize::from(group.members.values().copied().max().unwrap_or(0)) + 1
 }

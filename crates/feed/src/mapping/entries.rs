@@ -12,7 +12,7 @@ pub(super) fn next_entry<M: ParsedMessage>(
     cursor: &mut EntryCursor,
     entry: &mut [Option<M::Ref>],
 ) -> Result<bool, MessageRefusal> {
-    let entry = &mut entry[..plan.entry_slots[group]];
+    let entry = &mut entry[..plan.entry_slot_counts[group]];
     let inherited_slots = &plan.inherited_slots[group];
     if !inherited_slots.is_empty() {
         return next_heir(message, group, inherited_slots, cursor, entry);

@@ -18,7 +18,7 @@ use super::apply::{
 use super::entries::next_entry;
 use super::format_adapter::{EntryCursor, EntryStep, MessageRefusal, ParsedMessage};
 use super::plan::{EventPlan, FieldPlan, MappingPlan, RuleCondition, ValueSource};
-use super::undeclared::set_undeclared;
+use super::undeclared::set_text_in_fallback_charset;
 use super::{FieldConfig, FieldOptions, Mapping, MessageOrigin, TimeAlternatives};
 use crate::block::json::json_string;
 use crate::block::{ArenaRollbackPoint, Block};
@@ -43,7 +43,8 @@ pub struct MessageExplanation {
     #[serde(rename = "type")]
     pub message_type: Json,
     /// The format's word for a type: `MsgType`, `record`.
-    pub type_is: &'static str,
+    #[serde(rename = "type_is")]
+    pub type_label: &'static str,
     /// The outcome.
     pub outcome: ExplainedOutcome,
     /// Why it would go into quarantine.
@@ -285,7 +286,7 @@ impl MappingExplainer {
         unit: usize,
         outcome: &Result<Applied, MessageRefusal>,
     ) {
-        let view = MappingInput { message, pick_slots: &[], entry_slots: &[] };
+        let view = MappingInput { message, picked_values: &[], entry_values: &[] };
         let mut scratch = Vec::new();
         let type_value = message.slot(plan.message_type);
         let message_type = type_value.map_or(Vec::new(), |v| message.text(v, &mut scratch).to_vec());
@@ -294,7 +295,7 @@ impl MappingExplainer {
             offset: origin.offset,
             length: message.raw().len(),
             message_type: to_json(&message_type),
-            type_is: M::TYPE,
+            type_label: M::TYPE,
             outcome: match outcome {
                 Ok(Applied::Events { .. }) => ExplainedOutcome::Events,
                 Ok(Applied::Ignored) => ExplainedOutcome::Ignored,
@@ -358,7 +359,7 @@ impl MappingExplainer {
         rule: usize,
         explanation: &mut MessageExplanation,
     ) -> Result<(), MessageRefusal> {
-        let mut entry = vec![None; plan.entry_slots.iter().copied().max().unwrap_or(0)];
+        let mut entry = vec![None; plan.entry_slot_counts.iter().copied().max().unwrap_or(0)];
         let mut picks = vec![None; plan.picks.len()];
         let buffers = PickBuffers::<M> { entry: &mut entry, picks: &mut picks };
         fill_picks(plan, &plan.rules[rule], message, buffers, &mut Vec::new())?;
@@ -368,7 +369,7 @@ impl MappingExplainer {
             let range = j..j + group_events.len();
             j = range.end;
             let Some(group) = group_events[0].each else {
-                let view = MappingInput { message, pick_slots: &picks, entry_slots: &[] };
+                let view = MappingInput { message, picked_values: &picks, entry_values: &[] };
                 let event_index = RuleEventIndex { rule_index: rule, event: range.start };
                 self.event(plan, event_index, view, None, explanation);
                 continue;
@@ -382,7 +383,7 @@ impl MappingExplainer {
                 number += 1;
                 let mut step = Some(EntryStep { group, before: cursor_before, after: cursor });
                 for j in range.clone() {
-                    let view = MappingInput { message, pick_slots: &picks, entry_slots: &entry };
+                    let view = MappingInput { message, picked_values: &picks, entry_values: &entry };
                     let event_index = RuleEventIndex { rule_index: rule, event: j };
                     let events = explanation.events.len();
                     self.event(
@@ -563,7 +564,7 @@ fn one_field<M: ParsedMessage>(
             _ => {
                 let set = view.message.set_field(v, event, field.spec, names, &mut Vec::new());
                 let target = EventTarget { event: &mut *event, names: &mut *names };
-                set_undeclared_text::<M>(plan, field, set, &source, target, explanation)
+                explain_text_in_fallback_charset::<M>(plan, field, set, &source, target, explanation)
             }
         },
         _ => {
@@ -575,7 +576,7 @@ fn one_field<M: ParsedMessage>(
                     explanation.note = (!is_in_table).then(|| format!("not in table {table}: kept as it is"));
                     let set = event.set_text(field.spec, value, names);
                     let target = EventTarget { event: &mut *event, names: &mut *names };
-                    set_undeclared_text::<M>(plan, field, set, value, target, explanation)
+                    explain_text_in_fallback_charset::<M>(plan, field, set, value, target, explanation)
                 }
                 Ok(None) => {
                     explanation.note = Some(format!("not in table {table}: left out"));
@@ -595,7 +596,7 @@ fn one_field<M: ParsedMessage>(
 }
 
 /// Sets a field of free text whose value is not UTF-8 as the mapper would; any other result of setting it stays.
-fn set_undeclared_text<M: ParsedMessage>(
+fn explain_text_in_fallback_charset<M: ParsedMessage>(
     plan: &MappingPlan,
     field: &FieldPlan,
     set: Result<(), Refusal>,
@@ -607,7 +608,7 @@ fn set_undeclared_text<M: ParsedMessage>(
     if !M::UNDECLARED_TEXT || set != Err(Refusal::NotUtf8) {
         return set;
     }
-    set_undeclared(plan, event, field.spec, value, names)?;
+    set_text_in_fallback_charset(plan, event, field.spec, value, names)?;
     let charset = plan.fallback.charset().name();
     let guessed = if plan.fallback.is_guess() { ", which is a guess" } else { "" };
     explanation.note = Some(format!("not UTF-8: read as {charset}{guessed}"));

@@ -152,11 +152,11 @@ pub trait ParsedMessage {
         parse_u64(self.text(value, &mut Vec::new()))
     }
 
-    /// Returns the effect of a message on the numbers of its session. `kind` is its type; `maybe` must be true if it
-    /// may have been sent before.
+    /// Returns the effect of a message on the numbers of its session. `kind` is its type; `may_be_repeat` must be
+    /// true if it may have been sent before.
     #[inline]
-    fn sequence_effect(&self, kind: Option<Self::Ref>, sequence: u64, maybe: bool) -> SequenceEffect {
-        _ = (kind, sequence, maybe);
+    fn sequence_effect(&self, kind: Option<Self::Ref>, sequence: u64, may_be_repeat: bool) -> SequenceEffect {
+        _ = (kind, sequence, may_be_repeat);
         SequenceEffect::Counts
     }
 

@@ -41,7 +41,7 @@ pub struct MappingPlan {
     /// By which names of instruments are looked up, if by any.
     pub instrument_master: Option<Arc<InstrumentMaster>>,
     /// The number of slots of an entry of each group, including the empty slot 0.
-    pub entry_slots: Vec<usize>,
+    pub entry_slot_counts: Vec<usize>,
     /// For each group: the slots that an entry without any of them inherits from the entry before.
     pub inherited_slots: Vec<Vec<u8>>,
     /// Values picked out of groups by a key.
@@ -74,7 +74,7 @@ pub(super) struct RulesByCode {
     /// The field.
     slot: u8,
     /// The index in `lists` for each byte.
-    index: Box<[u8; 256]>,
+    list_by_byte: Box<[u8; 256]>,
     /// Rules in order; the first list is for values other than the bytes that rules name.
     lists: Vec<Vec<usize>>,
 }
@@ -104,12 +104,13 @@ impl RulesByCode {
             let may = |rule: &&usize| reads_slot(**rule, slot).is_none_or(|all| all.iter().any(may));
             of_type.iter().filter(may).copied().collect()
         };
-        let mut this = Self { slot, index: Box::new([0; 256]), lists: vec![list(&|w| w.text().len() != 1)] };
+        let mut this =
+            Self { slot, list_by_byte: Box::new([0; 256]), lists: vec![list(&|w| w.text().len() != 1)] };
         // A text of one byte is ASCII, so that the lists have numbers of one byte.
         for byte in 0..0x80 {
             if of_type.iter().filter_map(|rule| reads_slot(*rule, slot)).flatten().any(|w| w.matches(&[byte]))
             {
-                this.index[usize::from(byte)] = this.lists.len() as u8;
+                this.list_by_byte[usize::from(byte)] = this.lists.len() as u8;
                 this.lists.push(list(&|w| w.matches(&[byte])));
             }
         }
@@ -125,7 +126,7 @@ impl RulesByCode {
     #[inline]
     pub fn get(&self, value: Option<&[u8]>) -> &[usize] {
         let Some([byte]) = value else { return &self.lists[0] };
-        &self.lists[usize::from(self.index[usize::from(*byte)])]
+        &self.lists[usize::from(self.list_by_byte[usize::from(*byte)])]
     }
 }
 
@@ -565,8 +566,10 @@ impl MappingPlan {
 
     /// Collects what the rules read in messages of this type: the slots, and the groups whose entries they read.
     pub fn slot_usage(&self, message_type: &[u8]) -> SlotUsage {
-        let mut usage =
-            SlotUsage { message_slots: [false; SLOTS_MAX], used_groups: vec![false; self.entry_slots.len()] };
+        let mut usage = SlotUsage {
+            message_slots: [false; SLOTS_MAX],
+            used_groups: vec![false; self.entry_slot_counts.len()],
+        };
         let of_message = [self.message_type].into_iter().chain(self.ts.iter().copied());
         let of_sequence = self.sequence.iter().chain(&self.session).chain(&self.possdup).copied();
         for slot in of_message.chain(of_sequence) {

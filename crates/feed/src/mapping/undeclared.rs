@@ -37,7 +37,7 @@ pub(crate) fn is_free_text(field: EventField) -> bool {
 /// # Errors
 /// Fails if the field is no free text, or if a byte is no character of the mapping's set.
 #[cold]
-pub(super) fn set_undeclared(
+pub(super) fn set_text_in_fallback_charset(
     plan: &MappingPlan,
     event: &mut EventBuilder<'_>,
     spec: &EventFieldSpec,

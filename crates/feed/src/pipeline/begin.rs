@@ -32,7 +32,7 @@ pub fn open_feed(
     writer: &mut Writer,
 ) -> Result<(FeedState, SourceDiscovery), Error> {
     let format_id = FormatId::from_format(&feed.format);
-    let stream = feed.format.statefulness() == Statefulness::Stream;
+    let is_stream = feed.format.statefulness() == Statefulness::Stream;
     let mut states = Vec::new();
     let mut pending = VecDeque::new();
     for (index, ((path, facts), plan)) in feed.files().iter().zip(facts).zip(plans).enumerate() {
@@ -65,7 +65,7 @@ pub fn open_feed(
         };
         let source = &account.sources[i];
         if !source.end {
-            let read_offset = if stream { 0 } else { source.through };
+            let read_offset = if is_stream { 0 } else { source.through };
             let first_message_hash = source.hash.clone().filter(|hash| hash.starts_with(FIRST));
             pending.push_back(PendingSource {
                 index,
@@ -76,7 +76,7 @@ pub fn open_feed(
             });
         }
         let state = SourceState::from_account(source);
-        states.push(if stream && !source.end { state.read_again() } else { state });
+        states.push(if is_stream && !source.end { state.read_again() } else { state });
     }
     let open_count = pending.len();
     Ok((feed_state(feed, account, states, false, open_count), SourceDiscovery::Static(pending)))
@@ -156,7 +156,7 @@ pub fn plan_folder(
         plan.of_journal(feed, journal, account, notes)?;
         return Ok(plan);
     }
-    let stream = feed.format.statefulness() == Statefulness::Stream;
+    let is_stream = feed.format.statefulness() == Statefulness::Stream;
     let mut growth_by_file = BTreeMap::new();
     for (n, (i, _)) in plan.growths.iter().enumerate() {
         let previous_growth = growth_by_file.insert(account.sources[*i].file.clone(), n);
@@ -195,7 +195,7 @@ pub fn plan_folder(
             FileComparison::Same(hash) | FileComparison::Grown(hash) => hash,
         };
         let read_offset = match &plan.growths[n].1 {
-            _ if stream => 0,
+            _ if is_stream => 0,
             Some(growth) => growth.from,
             None => source.through,
         };
@@ -317,7 +317,7 @@ pub fn open_folder(
 ) -> Result<(FeedState, SourceDiscovery), Error> {
     let FolderSettings { dir, kind, scan } = settings;
     let format_id = FormatId::from_format(&feed.format);
-    let stream = feed.format.statefulness() == Statefulness::Stream;
+    let is_stream = feed.format.statefulness() == Statefulness::Stream;
     let (mut states, mut known_files) = (Vec::new(), Vec::new());
     let mut ended_files = Vec::new();
     for (index, (i, growth)) in plan.growths.into_iter().enumerate() {
@@ -332,12 +332,12 @@ pub fn open_folder(
             // The mapping was changed while nothing ran: it holds from where the tape ends.
             state.switch_format(format_id.clone());
         }
-        let read_offset = if stream { 0 } else { source.through };
+        let read_offset = if is_stream { 0 } else { source.through };
         let is_done = source.end
             || is_fresh
             || plan.cut_files.contains(&source.file)
             || plan.abandoned_ids.contains(&source.id);
-        if stream && !is_done {
+        if is_stream && !is_done {
             state = state.read_again();
         }
         if is_done && !source.end {

@@ -139,7 +139,7 @@ pub fn consolidate(dir: &Path, options: ConsolidateOptions<'_>) -> Result<RunOut
     let feeds = options.feeds.into_iter();
     let feeds = feeds.map(|f| {
         let rules = options.feed_rules.get(&f.name).copied().unwrap_or(options.rules);
-        let decode_options = DecodeOptions { receive_times: true, ..DecodeOptions::default() };
+        let decode_options = DecodeOptions { sets_receive_times: true, ..DecodeOptions::default() };
         RunFeed { decode_options, rules, ..RunFeed::new(f.name, f.format, FeedInput::Files(f.files)) }
     });
     let setup = PipelineConfig {
@@ -365,7 +365,7 @@ fn open_feeds(
         let format = VersionedFormat::new(feed.format.clone(), 0);
         open_feeds.intake.push(FeedIntake::new(format, supply, state.outstanding(), config.scan));
         state.rotates = feed.rotates();
-        state.received = feed.decode_options.receive_times;
+        state.received = feed.decode_options.sets_receive_times;
         state.is_clock = Some(open_feeds.states.len()) == config.clock_feed();
         state.wait = feed.wait.unwrap_or(config.wait.into());
         open_feeds.farm.source_ids.push(state.sources.iter().map(|s| s.id).collect());

@@ -78,8 +78,8 @@ pub fn try_explain(format: &Format, bytes: &[u8]) -> Result<(), Error> {
     assert_eq!(count(ExplainedOutcome::Quarantined), tally.quarantined, "messages in quarantine");
     assert!(count(ExplainedOutcome::Ignored) <= tally.ignored, "messages that are ignored");
     for t in &explanations {
-        let good = t.outcome == ExplainedOutcome::Events;
-        assert!(!good || t.events.iter().all(|e| e.becomes.is_some()), "an event without its line: {t:?}");
+        let is_good = t.outcome == ExplainedOutcome::Events;
+        assert!(!is_good || t.events.iter().all(|e| e.becomes.is_some()), "an event without its line: {t:?}");
         let refused = t.events.iter().flat_map(|e| &e.fields).any(|f| f.refused.is_some());
         assert!(
             !refused || t.outcome == ExplainedOutcome::Quarantined,
@@ -173,7 +173,7 @@ fn explain_unit(unit: UnexplainedUnit) -> Option<MessageExplanation> {
         offset,
         length: refused.map_or(length, |n| n as usize),
         message_type: Json::Null,
-        type_is: "",
+        type_label: "",
         outcome,
         quarantined,
         rule: None,

@@ -472,9 +472,9 @@ impl FeedState {
     /// sets `block.before`, so that the decoder reports where.
     pub fn miscounts(&self, block: &mut Block) -> bool {
         let sequenced_before = self.sources[block.source].sequenced_messages;
-        let wrong = block.claims.iter().any(|c| sequenced_before + c.messages_in_block != c.messages);
-        block.before = wrong.then_some(sequenced_before);
-        wrong
+        let is_wrong = block.claims.iter().any(|c| sequenced_before + c.messages_in_block != c.messages);
+        block.before = is_wrong.then_some(sequenced_before);
+        is_wrong
     }
 
     /// Puts the leftover bytes before the block's own bytes, so that they are decoded again.

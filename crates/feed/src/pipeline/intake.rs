@@ -220,7 +220,7 @@ impl FeedIntake {
                     && journal != FolderKind::Streams
                 {
                     if followed && self.checked_at.elapsed() >= self.scan_interval {
-                        open_source.check()?;
+                        open_source.check_unchanged()?;
                         self.checked_at = Instant::now();
                     }
                     if folder.ends(&open_source.path)? {
@@ -270,10 +270,10 @@ impl FeedIntake {
         self.open_source = match &mut self.supply {
             SourceDiscovery::Static(_) => SourceReader::new(pending.clone(), false, false)?,
             SourceDiscovery::Folder(folder) => {
-                let journal = folder.kind() == FolderKind::Streams;
-                match SourceReader::new(pending.clone(), true, journal)? {
+                let is_journal = folder.kind() == FolderKind::Streams;
+                match SourceReader::new(pending.clone(), true, is_journal)? {
                     None if folder.ends(&pending.path)? => {
-                        SourceReader::new(pending.clone(), false, journal)?
+                        SourceReader::new(pending.clone(), false, is_journal)?
                     }
                     open => open,
                 }

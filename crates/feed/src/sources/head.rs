@@ -39,7 +39,7 @@ impl SourceHead {
             block.head = head.clone();
             return Ok(());
         }
-        if let Some(head) = format.head_of_name(path)? {
+        if let Some(head) = format.context_from_file_name(path)? {
             block.head = Arc::from(head);
             (self.source_and_bytes, self.is_from_name) = (Some((block.source, block.head.clone())), true);
             return Ok(());

@@ -180,12 +180,12 @@ impl Read for TailReader {
 }
 
 impl SourceReader {
-    /// Opens a source at `pending.from`. With `grows`, its end is not yet known; `journal`: it is a stream of ours,
+    /// Opens a source at `pending.from`. With `grows`, its end is not yet known; `is_journal`: it is a stream of ours,
     /// with receive times beside it. `None` when it has too few bytes to recognise its format.
     ///
     /// # Errors
     /// Fails if the file cannot be opened, or differs from the tape's account of it.
-    pub fn new(pending: PendingSource, grows: bool, journal: bool) -> Result<Option<Self>, Error> {
+    pub fn new(pending: PendingSource, grows: bool, is_journal: bool) -> Result<Option<Self>, Error> {
         let PendingSource { index, path, from, size, first } = pending;
         let fail = |source| Error::Read { path: path.clone(), offset: from, source };
         let limits = Arc::new(ReadLimits::default());
@@ -197,12 +197,12 @@ impl SourceReader {
         let mut file = File::open(&path).map_err(fail)?;
         let mut magic = [0; 4];
         let meta = file.metadata().map_err(fail)?;
-        let regular = meta.is_file();
-        let magic_length = if regular { file.read_at(&mut magic, 0).map_err(fail)? } else { 0 };
-        if grows && !journal && magic_length < 4 {
+        let is_regular = meta.is_file();
+        let magic_length = if is_regular { file.read_at(&mut magic, 0).map_err(fail)? } else { 0 };
+        if grows && !is_journal && magic_length < 4 {
             return Ok(None);
         }
-        let compressed = !journal && regular && (magic[..2] == GZ || magic == ZST);
+        let is_compressed = !is_journal && is_regular && (magic[..2] == GZ || magic == ZST);
         if let Some(first) = &first
             && !is_first_message(&path, first).map_err(fail)?
         {
@@ -210,31 +210,31 @@ impl SourceReader {
             let difference = "it does not begin with the message that it began with".to_owned();
             return Err(Error::SourceReplaced { file, difference });
         }
-        if grows && !compressed && meta.len() < from {
+        if grows && !is_compressed && meta.len() < from {
             let difference = format!("{} bytes, but {from} were read of it before", meta.len());
             return Err(Error::SourceReplaced { file: path.display().to_string(), difference });
         }
-        let capture = !journal && regular && is_capture(&magic[..magic_length]);
+        let is_capture_file = !is_journal && is_regular && is_capture(&magic[..magic_length]);
         // A pipe cannot seek, and starts at its start; what is compressed or a capture is understood from there.
-        let read_offset = if compressed || capture || !regular { 0 } else { from };
+        let read_offset = if is_compressed || is_capture_file || !is_regular { 0 } else { from };
         if read_offset > 0 {
             file.seek(SeekFrom::Start(read_offset)).map_err(fail)?;
         }
         limits.set_read(read_offset);
-        if !compressed {
+        if !is_compressed {
             limits.set_upto(size.unwrap_or(u64::MAX));
         }
-        let last_bytes = (grows && !journal).then(LastBytes::default);
+        let last_bytes = (grows && !is_journal).then(LastBytes::default);
         let tail = TailReader { source_file: file, limits: limits.clone(), last_bytes };
-        let reader = match compressed {
+        let reader = match is_compressed {
             false => UnpackingReader::Plain(tail),
             true if magic == ZST => UnpackingReader::Zst(Box::new(zstd::Decoder::new(tail).map_err(fail)?)),
             true => UnpackingReader::Gz(Box::new(MultiGzDecoder::new(BufReader::new(tail)))),
         };
-        let times = if journal { Some(ReceiveTimeReader::open(&path, from)?) } else { None };
+        let times = if is_journal { Some(ReceiveTimeReader::open(&path, from)?) } else { None };
         let mut this = Self::with_reader(index, path, reader, limits, from);
         this.offset = read_offset;
-        if journal || (read_offset > 0 && !capture) {
+        if is_journal || (read_offset > 0 && !is_capture_file) {
             this.packaging = SourcePackaging::Stream;
         }
         this.receive_times = times;
@@ -300,7 +300,7 @@ impl SourceReader {
     ///
     /// # Errors
     /// Fails if the file was replaced or is shorter than the part that was read.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check_unchanged(&self) -> Result<(), Error> {
         let Some(file) = self.file() else { return Ok(()) };
         let replaced =
             |difference: String| Error::SourceReplaced { file: self.path.display().to_string(), difference };

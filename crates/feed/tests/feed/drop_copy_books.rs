@@ -183,7 +183,7 @@ fn books_are_what_the_reports_say_at_every_event() {
                     "{at}"
                 );
             }
-            let top = changes.iter().any(|c| c.basis == Some(Basis::Orders) && c.top);
+            let top = changes.iter().any(|c| c.basis == Some(Basis::Orders) && c.top_changed);
             let before = published.insert(id, now.clone()).unwrap_or_default();
             assert_eq!(top, before != now, "{at}");
         }

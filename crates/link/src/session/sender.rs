@@ -30,8 +30,8 @@ pub struct SenderSession {
     raw_needed: u64,
     raw_acknowledged: u64,
     /// Where the next byte belongs: the end of the tape before its unit, and the bytes of the unit that are sent.
-    position: Position,
-    offset: u64,
+    unit_position: Position,
+    unit_offset: u64,
     last_acknowledge: Option<Acknowledge>,
     is_closed: bool,
     is_announce_due: bool,
@@ -64,8 +64,8 @@ impl SenderSession {
             raw_sent: raw_bytes,
             raw_needed: raw_bytes,
             raw_acknowledged: raw_bytes,
-            position: welcome.position,
-            offset: 0,
+            unit_position: welcome.position,
+            unit_offset: 0,
             last_acknowledge: None,
             is_closed: false,
             is_announce_due: false,
@@ -134,8 +134,8 @@ impl SenderSession {
                 self.unit_ends.push_back((frame_end, position.plus(frame_end as u64)));
             }
         }
-        if self.unit_ends.is_empty() && self.offset + self.queue.len() as u64 > super::UNIT_BYTES_MAX {
-            return Err(Error::LargeUnit { position: self.position, limit: super::UNIT_BYTES_MAX });
+        if self.unit_ends.is_empty() && self.unit_offset + self.queue.len() as u64 > super::UNIT_BYTES_MAX {
+            return Err(Error::LargeUnit { position: self.unit_position, limit: super::UNIT_BYTES_MAX });
         }
         Ok(())
     }
@@ -163,7 +163,7 @@ impl SenderSession {
 
     /// Returns whether the tape is closed, and the receiver has reported all of it as durable.
     pub fn is_complete(&self) -> bool {
-        let is_durable = self.last_acknowledge.is_some_and(|last| last.durable >= self.position);
+        let is_durable = self.last_acknowledge.is_some_and(|last| last.durable >= self.unit_position);
         self.is_closed && self.is_drained() && is_durable
     }
 
@@ -206,7 +206,7 @@ impl SenderSession {
             let length = self.next_length();
             let mut scratch = std::mem::take(&mut self.scratch);
             let bytes = &self.queue[self.queue_start..self.queue_start + length];
-            let (position, offset, raw_bytes) = (self.position, self.offset, self.raw_needed);
+            let (position, offset, raw_bytes) = (self.unit_position, self.unit_offset, self.raw_needed);
             let data = Data { position, offset, raw_bytes, frames: bytes };
             Message::Data(data).encode(self.id, &mut scratch);
             let was_sent = send(&scratch);
@@ -219,7 +219,7 @@ impl SenderSession {
         }
         let is_idle = now.saturating_sub(self.last_sent) >= self.options.alive_interval;
         if is_idle || self.is_announce_due && self.is_drained() {
-            let (end, offset, raw_bytes) = (self.position, self.offset, self.raw_sent);
+            let (end, offset, raw_bytes) = (self.unit_position, self.unit_offset, self.raw_sent);
             let announce =
                 Announce { end, offset, raw_bytes, is_closed: self.is_closed && self.is_drained() };
             let is_sent = self.send_message(now, &Message::Announce(announce), send)?;
@@ -252,17 +252,17 @@ impl SenderSession {
 
     fn advance_position(&mut self, length: usize) {
         self.queue_start += length;
-        self.offset += length as u64;
+        self.unit_offset += length as u64;
         while let Some((end, position)) = self.unit_ends.front().copied()
             && end <= self.queue_start
         {
             self.unit_ends.pop_front();
-            (self.position, self.offset) = (position, (self.queue_start - end) as u64);
+            (self.unit_position, self.unit_offset) = (position, (self.queue_start - end) as u64);
         }
     }
 
     fn is_drained(&self) -> bool {
-        self.queue_start == self.queue.len() && self.offset == 0
+        self.queue_start == self.queue.len() && self.unit_offset == 0
     }
 
     /// Bytes that were sent and not acknowledged, those of the raw log included. Pads of segments count as well.
@@ -270,7 +270,7 @@ impl SenderSession {
         let raw = self.raw_sent.saturating_sub(self.raw_acknowledged);
         let acknowledged_end =
             self.last_acknowledge.map_or(self.welcome.position.0, |last| last.committed.0 + last.pending);
-        (self.position.0 + self.offset).saturating_sub(acknowledged_end) + raw
+        (self.unit_position.0 + self.unit_offset).saturating_sub(acknowledged_end) + raw
     }
 }
 

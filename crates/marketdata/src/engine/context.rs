@@ -55,12 +55,12 @@ pub(super) struct MessageContext<'o> {
     pub packet: &'o PacketContext,
     /// The pair of channels, and whether the channel's messages are numbered by product.
     pub channel_pair: u16,
-    pub incremental: bool,
-    pub snapshot: bool,
+    pub is_incremental: bool,
+    pub is_snapshot: bool,
     pub sequence: Option<u64>,
     pub ts: i64,
-    pub offset: u32,
-    pub length: u32,
+    pub message_offset: u32,
+    pub message_length: u32,
 }
 
 impl<'o> MessageContext<'o> {
@@ -70,12 +70,12 @@ impl<'o> MessageContext<'o> {
         Self {
             packet,
             channel_pair: 0,
-            incremental: false,
-            snapshot: false,
+            is_incremental: false,
+            is_snapshot: false,
             sequence: None,
             ts,
-            offset: 0,
-            length: 0,
+            message_offset: 0,
+            message_length: 0,
         }
     }
 
@@ -85,12 +85,12 @@ impl<'o> MessageContext<'o> {
             tables,
             channel: self.packet.channel,
             line: self.packet.line,
-            snapshot: self.snapshot,
+            snapshot: self.is_snapshot,
             sequence: self.sequence,
             ts_event: UnixNanos(if ts == NO_TIME { self.ts } else { ts }),
             ts_recv: UnixNanos(self.packet.ts_recv),
-            position: self.packet.position + u64::from(self.offset),
-            length: self.length,
+            position: self.packet.position + u64::from(self.message_offset),
+            length: self.message_length,
         }
     }
 }

@@ -63,7 +63,8 @@ impl MessageProcessor {
         step: MarketEvent<'_>,
         out: &mut impl MarketEventSink,
     ) {
-        let context = MessageContext { length: length as u32, ..MessageContext::from_packet(packet_context) };
+        let context =
+            MessageContext { message_length: length as u32, ..MessageContext::from_packet(packet_context) };
         out.emit(&context.event_context(&self.tables, NO_TIME), step);
     }
 
@@ -78,20 +79,20 @@ impl MessageProcessor {
     ) {
         self.products.counters.unknown += batch.unknown_values;
         let channel = &self.config.channels[packet_context.channel.index()];
-        let (pair, incremental) = (channel.channel_pair, channel.role == ChannelRole::Incremental);
+        let (pair, is_incremental) = (channel.channel_pair, channel.role == ChannelRole::Incremental);
         let sent_ns = packet_context.sent_ns.unwrap_or(packet_context.ts_recv);
         for message in &batch.messages {
             let ts = if message.time_ns == NO_TIME { sent_ns } else { message.time_ns };
-            let snapshot = message.kind == Some(MessageKind::Snapshot);
+            let is_snapshot = message.kind == Some(MessageKind::Snapshot);
             let context = MessageContext {
                 packet: packet_context,
                 channel_pair: pair,
-                incremental,
-                snapshot,
-                sequence: as_option(if snapshot { message.last_number } else { message.sequence }),
+                is_incremental,
+                is_snapshot,
+                sequence: as_option(if is_snapshot { message.last_number } else { message.sequence }),
                 ts,
-                offset: message.offset,
-                length: message.length,
+                message_offset: message.offset,
+                message_length: message.length,
             };
             let outcome = match self.message(message, batch, &context, out) {
                 Ok(outcome) => outcome,
@@ -157,7 +158,7 @@ impl MessageProcessor {
             _ => {}
         }
         if let Some(sequence) = context.sequence
-            && context.incremental
+            && context.is_incremental
         {
             let sequence_outcome = self.products.check_sequence(product, sequence, context.packet);
             if sequence_outcome != SequenceOutcome::Next
@@ -166,7 +167,7 @@ impl MessageProcessor {
                 return Ok(MessageOutcome::Duplicate);
             }
             self.products.note_stream(product, context.packet);
-        } else if context.incremental && self.products.list[product.index()].next_number.is_none() {
+        } else if context.is_incremental && self.products.list[product.index()].next_number.is_none() {
             self.products.note_stream(product, context.packet);
         }
         match (message.message_fault, kind) {
@@ -417,7 +418,7 @@ impl MessageProcessor {
     ) {
         let SnapshotBook { last_message: last, entries, instrument_state: state } = *snapshot;
         let InstrumentKey { product, instrument: id } = key;
-        context.snapshot = true;
+        context.is_snapshot = true;
         let mut later_levels = std::mem::take(&mut self.later_levels);
         self.products.apply_snapshot(id, last, &mut later_levels);
         let (tables, counters) = (&self.tables, &mut self.products.counters);

@@ -208,7 +208,7 @@ fn next_message_range(
             }
             Ok((offset, payload.len()))
         }
-        PacketFraming::Length => length(payload, offset),
+        PacketFraming::Length => read_length_prefix(payload, offset),
         PacketFraming::Header | PacketFraming::Number { .. } | PacketFraming::Plain => {
             Ok((offset, payload.len()))
         }
@@ -216,7 +216,7 @@ fn next_message_range(
 }
 
 /// Returns the range of a message that follows its length.
-fn length(payload: &[u8], offset: usize) -> Result<(usize, usize), PacketFault> {
+fn read_length_prefix(payload: &[u8], offset: usize) -> Result<(usize, usize), PacketFault> {
     let unread_bytes = &payload[offset..];
     let Some(stop) = unread_bytes.iter().take(5).position(|b| *b >= 0x80) else {
         return Err(PacketFault {

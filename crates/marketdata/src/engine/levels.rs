@@ -64,16 +64,16 @@ pub(super) fn apply_plain(
     };
     let levels = &mut instrument.levels[side as usize];
     let room = if instrument.depth_max == 0 { u16::MAX } else { instrument.depth_max };
-    let (better, nothing) = (entry.depth.wrapping_sub(1), entry.qty.is_some_and(|qty| qty.mantissa() == 0));
+    let (better, is_empty) = (entry.depth.wrapping_sub(1), entry.qty.is_some_and(|qty| qty.mantissa() == 0));
     if better >= room {
         return None;
     }
     match entry.action.unwrap_or(EntryAction::New) {
-        EntryAction::New if better <= *levels && *levels < room && !nothing => {
+        EntryAction::New if better <= *levels && *levels < room && !is_empty => {
             *levels += 1;
             Some((side, UpdateAction::Add))
         }
-        EntryAction::Change | EntryAction::Overlay if better < *levels && !nothing => {
+        EntryAction::Change | EntryAction::Overlay if better < *levels && !is_empty => {
             Some((side, UpdateAction::Change))
         }
         EntryAction::Delete if better < *levels => {
@@ -126,12 +126,12 @@ pub(super) fn apply_any(
             return true;
         }
         // A level of nothing is none.
-        let nothing = entry.qty.is_some_and(|qty| qty.mantissa() == 0);
-        if nothing && matches!(update, EntryAction::Change | EntryAction::Overlay) {
+        let is_empty = entry.qty.is_some_and(|qty| qty.mantissa() == 0);
+        if is_empty && matches!(update, EntryAction::Change | EntryAction::Overlay) {
             update = EntryAction::Delete;
         }
         levels_fit = match update {
-            EntryAction::New => entry_depth - 1 <= *levels && (*levels < u16::MAX || max > 0) && !nothing,
+            EntryAction::New => entry_depth - 1 <= *levels && (*levels < u16::MAX || max > 0) && !is_empty,
             EntryAction::Ignore => true,
             _ => entry_depth <= *levels,
         };

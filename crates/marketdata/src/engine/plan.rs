@@ -305,8 +305,8 @@ impl HandlerConfig {
                 self.check_unnumbered(&key_path)?;
             }
         }
-        let reference = self.channels.iter().any(|c| c.role == ChannelRole::Reference);
-        if reference && self.market_depth.is_none() {
+        let has_reference = self.channels.iter().any(|c| c.role == ChannelRole::Reference);
+        if has_reference && self.market_depth.is_none() {
             self.depth_source = depth_source;
         }
         Ok(())
@@ -359,8 +359,8 @@ impl HandlerConfig {
             |pair: &str| text.channel.iter().any(|c| c.role == ChannelRole::Incremental && c.pair == pair);
         let is_unpaired =
             |c: &super::config::ChannelConfig| c.role == ChannelRole::Reference && !has_incremental(&c.pair);
-        let some = text.channel.iter().any(|c| c.role == ChannelRole::Incremental);
-        match text.channel.iter().position(is_unpaired).filter(|_| some) {
+        let has_incremental = text.channel.iter().any(|c| c.role == ChannelRole::Incremental);
+        match text.channel.iter().position(is_unpaired).filter(|_| has_incremental) {
             None => Ok(()),
             Some(channel) => {
                 let unpaired = &text.channel[channel];

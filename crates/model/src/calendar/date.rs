@@ -207,8 +207,8 @@ mod tests {
                 assert_eq!(text, format!("{year:04}-{month:02}-{day:02}"));
                 assert_eq!(CivilDate::parse(text.replace('-', "").as_bytes()), Some(date));
             }
-            let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-            let length = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+            let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let length = [31, if is_leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
             day += 1;
             if day > length[usize::from(month) - 1] {
                 (month, day) = (month + 1, 1);

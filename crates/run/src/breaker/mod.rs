@@ -56,8 +56,8 @@ impl Pending {
         Self(controls.into())
     }
 
-    /// Applies the acts with a cause at `position` or before.
-    fn apply_acts(&mut self, position: Position, breaker: &mut Breaker) {
+    /// Applies the controls with a cause at `position` or before.
+    fn apply_controls_until(&mut self, position: Position, breaker: &mut Breaker) {
         while let Some(control) = self.0.front().filter(|control| control.cause.position <= position) {
             breaker.apply(control);
             self.0.pop_front();
@@ -98,13 +98,13 @@ impl BreakerRun {
             FollowOutcome::Frame { frame, .. } => frame,
             FollowOutcome::AtEnd => {
                 let tape_position = self.follower.reader().position();
-                self.acts.apply_acts(tape_position, &mut self.breaker);
+                self.acts.apply_controls_until(tape_position, &mut self.breaker);
                 return Ok(BreakerOutcome::AtEnd);
             }
             FollowOutcome::Rewound { .. } => return Ok(BreakerOutcome::Rewound),
         };
         let position = frame.position;
-        self.acts.apply_acts(position, &mut self.breaker);
+        self.acts.apply_controls_until(position, &mut self.breaker);
         match self.breaker.on_frame(position, frame.bytes, &mut self.signals) {
             Err(unitape_watch::Error::Frame { message, .. }) => {
                 self.follower.refuse_frame(position, &message)?
@@ -112,7 +112,7 @@ impl BreakerRun {
             other => other?,
         }
         // A trip of an earlier run, with other rules perhaps, is in force all the same.
-        self.pending_trips.apply_acts(position, &mut self.breaker);
+        self.pending_trips.apply_controls_until(position, &mut self.breaker);
         Ok(BreakerOutcome::Frame(&self.signals))
     }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 ///
 /// # Errors
 /// Fails at the first key with an impossible value.
-pub fn check(config: &RunConfig, origins: &OriginTable) -> Result<(), Error> {
+pub fn check_config(config: &RunConfig, origins: &OriginTable) -> Result<(), Error> {
     let wrong = |key: &str, reason: String| Error::Value {
         origin: origins.origin_of_key(key),
         key: key.to_owned(),

@@ -358,7 +358,7 @@ fn yes() -> bool {
 /// Fails if the file cannot be read or has an impossible value.
 pub fn read(file: &Path, flags: &[FlagValue]) -> Result<LayeredConfig<RunConfig>, Error> {
     let mut loaded: LayeredConfig<RunConfig> = load(file, variables(), flags)?;
-    checks::check(&loaded.value, &loaded.origins)?;
+    checks::check_config(&loaded.value, &loaded.origins)?;
     let base = file.parent().unwrap_or(Path::new("")).to_owned();
     loaded.value.rebase_paths(&base);
     Ok(loaded)
@@ -533,7 +533,7 @@ impl RunConfig {
                 input,
                 decode_options: DecodeOptions {
                     select: DatagramFilter { ports: f.ports.clone(), groups: f.groups.clone() },
-                    receive_times: f.receive_times,
+                    sets_receive_times: f.receive_times,
                     by_receive_time: self.run.merge == MergeTime::Receive,
                 },
                 rules: ChangedSourcePolicy { new_source: f.new_source, allows_same_content: f.again },

@@ -263,8 +263,8 @@ impl BookReplay {
     }
 
     /// Counts how often the tape was cut back while it was read.
-    pub fn rewinds(&self) -> u64 {
-        self.follower.rewinds()
+    pub fn rewind_count(&self) -> u64 {
+        self.follower.rewind_count()
     }
 
     /// Returns the directory of the tape.
@@ -370,9 +370,9 @@ impl BookReplay {
                 ReplayOutcome::Reached | ReplayOutcome::AtEnd => return Ok(CheckpointStatus::Outdated),
             }
         }
-        let mut own_state = Vec::new();
-        self.tape.encode_state(&mut own_state);
-        let is_same = own_state == state
+        let mut replayed_state = Vec::new();
+        self.tape.encode_state(&mut replayed_state);
+        let is_same = replayed_state == state
             && (header.latest, header.ts, header.end) == (self.latest_time, self.book_moment.ts, self.end())
             && header.last == self.book_moment.position;
         Ok(if is_same { CheckpointStatus::Good } else { CheckpointStatus::Wrong })

@@ -50,7 +50,8 @@ pub enum RunEvent<'a> {
     },
     /// The figures of a feed at this moment.
     Figures(&'a FeedStatsSnapshot),
-    /// The tape has more events. Only a caller that asked for [changes](RunControl::changes) receives this event.
+    /// The tape has more events. Only a caller that asked for
+    /// [changes](RunControl::reports_changes) receives this event.
     TapeGrew,
     /// A mapping was reloaded.
     MappingLoaded {
@@ -92,7 +93,7 @@ pub struct RunControl<'a> {
     /// When raised, mappings are reloaded; the run lowers it.
     pub reload: Arc<AtomicBool>,
     /// Another process reads the events: each change of a state is reported at once, and that the tape grew.
-    pub changes: bool,
+    pub reports_changes: bool,
     /// The receiver of the events.
     pub events: EventSink<'a>,
 }
@@ -101,7 +102,7 @@ impl std::fmt::Debug for RunControl<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RunControl")
             .field("stop", &self.stop)
-            .field("changes", &self.changes)
+            .field("reports_changes", &self.reports_changes)
             .finish_non_exhaustive()
     }
 }

@@ -29,8 +29,9 @@ use unitape_model::ErrorCause;
 
 /// The command that starts a segment's process, and the meaning of its exit code.
 ///
-/// A process runs its feed alone ([`RunConfig::restrict_to_feed`]) with [`RunControl::changes`]. It writes to its stdout the figures of
-/// [`RunEvent::Figures`], a line `{"stats": …}` of JSON each, and an empty line for each [`RunEvent::TapeGrew`].
+/// A process runs its feed alone ([`RunConfig::restrict_to_feed`]) with [`RunControl::reports_changes`]. It writes to
+/// its stdout the figures of [`RunEvent::Figures`], a line `{"stats": …}` of JSON each, and an empty line for each
+/// [`RunEvent::TapeGrew`].
 #[derive(Clone, Copy)]
 pub struct SegmentProcesses<'a> {
     /// The command for the feed of this name; its stdin and stdout are set here.

@@ -50,7 +50,7 @@ impl PreparedRun {
 pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, Error> {
     let PreparedRun { config, feeds, reference, calendar: _ } = prepared;
     let tape = &config.tape.dir;
-    if control.changes {
+    if control.reports_changes {
         segment_processes::wait_for_dying(tape, &control.stop);
     }
     let mappings_in_use = reload::MappingInUse::from_feeds(&config, &feeds);
@@ -74,8 +74,8 @@ pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, 
     (control.events)(RunEvent::Begun { stats: &stats });
     let started_at = Instant::now();
     let is_finished = AtomicBool::new(false);
-    let watch =
-        RunStatsReporter::new(&stats, tape, config.run.stats.0, control.events).with_changes(control.changes);
+    let watch = RunStatsReporter::new(&stats, tape, config.run.stats.0, control.events)
+        .with_changes(control.reports_changes);
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| watch.report_until(&is_finished));
         let mappings = reload::MappingWatcher {

@@ -12,7 +12,7 @@ pub struct RunStatsReporter<'a> {
     tape: &'a Path,
     report_interval: Duration,
     /// Another process reads the figures: it learns at once of a feed that has another state.
-    changes: bool,
+    reports_changes: bool,
     events: EventSink<'a>,
 }
 
@@ -20,12 +20,12 @@ impl<'a> RunStatsReporter<'a> {
     /// Makes a watch that reports `stats` at this interval, or never if the interval is zero. It reports a failure to
     /// keep `tape` at once.
     pub fn new(stats: &'a RunMonitor, tape: &'a Path, every: Duration, events: EventSink<'a>) -> Self {
-        Self { stats, tape, report_interval: every, changes: false, events }
+        Self { stats, tape, report_interval: every, reports_changes: false, events }
     }
 
-    /// Makes the watch report each change of a state at once if `changes`.
-    pub fn with_changes(mut self, changes: bool) -> Self {
-        self.changes = changes;
+    /// Makes the watch report each change of a state at once if `reports_changes`.
+    pub fn with_changes(mut self, reports_changes: bool) -> Self {
+        self.reports_changes = reports_changes;
         self
     }
 
@@ -41,7 +41,7 @@ impl<'a> RunStatsReporter<'a> {
             report_source_notes(self.stats, self.events);
             // A state is reported before its note: a reader of the note then knows that the merge knows the state.
             let notes = self.link_notes();
-            if self.changes {
+            if self.reports_changes {
                 let now: Vec<_> = (self.stats.feeds.iter())
                     .map(|f| {
                         let state = f.link.state(f.ended.load(Ordering::Relaxed));
@@ -84,7 +84,7 @@ impl<'a> RunStatsReporter<'a> {
             }
         }
         let notes = self.link_notes();
-        if self.changes {
+        if self.reports_changes {
             self.report_figures();
         }
         self.report_link_notes(&notes);
@@ -92,7 +92,7 @@ impl<'a> RunStatsReporter<'a> {
 
     /// Waits a while. Another process learns at once that the tape has more.
     fn wait_for_next(&self) {
-        if !self.changes {
+        if !self.reports_changes {
             self.stats.run_end.wait(LOOK);
         } else if self.stats.placed.wait(LOOK_FOR_CHANGES) {
             (self.events)(RunEvent::TapeGrew);

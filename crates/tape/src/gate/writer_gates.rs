@@ -79,11 +79,11 @@ impl GateSet {
     /// forbids it.
     #[inline]
     pub fn admit_append(&mut self, end: Position, bytes: u64, open: u64) -> Result<()> {
-        if end.plus(bytes) <= self.checked_limit { Ok(()) } else { self.check_gates(end, bytes, open) }
+        if end.plus(bytes) <= self.checked_limit { Ok(()) } else { self.wait_for_gates(end, bytes, open) }
     }
 
     #[cold]
-    fn check_gates(&mut self, end: Position, bytes: u64, open: u64) -> Result<()> {
+    fn wait_for_gates(&mut self, end: Position, bytes: u64, open: u64) -> Result<()> {
         let mut patience: Option<DeadlineWaiter> = None;
         for round in 0u32.. {
             let mut limit = Position(u64::MAX);
@@ -175,7 +175,12 @@ impl HeldGate {
 
     /// Returns the position up to which the writer may go. If the gate is closed, the error says whether its reader is
     /// alive.
-    fn limit(&mut self, end: Position, bytes: u64, probe: bool) -> std::result::Result<Position, bool> {
+    fn limit(
+        &mut self,
+        end: Position,
+        bytes: u64,
+        probes_reader: bool,
+    ) -> std::result::Result<Position, bool> {
         let (came, position) = self.reader_state();
         // A look at the latest after as much as it may be ahead, to find a reader that has come.
         let unheld = Position(end.0.saturating_add(self.gate.ahead_bytes.max(bytes)));
@@ -192,7 +197,7 @@ impl HeldGate {
         if end.plus(bytes) <= limit {
             return Ok(limit);
         }
-        if is_here && probe && !self.file.is_alive() {
+        if is_here && probes_reader && !self.file.is_alive() {
             self.dead = Some(came);
             if !self.gate.holds_when_absent {
                 return Ok(unheld);

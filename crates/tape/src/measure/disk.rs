@@ -25,12 +25,12 @@ pub fn mb_per_s(dir: &Path, retain: u64, time: Duration) -> std::io::Result<f64>
 fn one_way(dir: &Path, retain: u64, time: Duration, direct: bool) -> std::io::Result<f64> {
     let scratch_dir = dir.join("disk-alone");
     std::fs::create_dir(&scratch_dir)?;
-    let result = write(&scratch_dir, retain, time, direct);
+    let result = measure_writes(&scratch_dir, retain, time, direct);
     std::fs::remove_dir_all(&scratch_dir)?;
     result
 }
 
-fn write(dir: &Path, retain: u64, time: Duration, direct: bool) -> std::io::Result<f64> {
+fn measure_writes(dir: &Path, retain: u64, time: Duration, direct: bool) -> std::io::Result<f64> {
     // Around the cache, memory must begin with a page.
     let block = vec![0x5a; WRITE_BYTES as usize + PAGE_BYTES];
     let block = &block[block.as_ptr().align_offset(PAGE_BYTES)..][..WRITE_BYTES as usize];

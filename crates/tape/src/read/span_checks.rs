@@ -109,9 +109,9 @@ enum WriterPresence {
 }
 
 impl SpanVerifier {
-    pub fn new(span: u64, on: bool) -> Self {
+    pub fn new(span: u64, is_enabled: bool) -> Self {
         Self {
-            is_enabled: on,
+            is_enabled,
             span,
             segment_sums: None,
             given_up: None,

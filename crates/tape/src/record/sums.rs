@@ -156,14 +156,15 @@ impl ChecksumWriter {
         Ok(())
     }
 
-    /// Writes the sums of the spans that are full, and with `partial` that of the open one, padded with zeros.
-    pub fn store_sums(&mut self, partial: bool) -> Result<()> {
+    /// Writes the sums of the spans that are full, and with `includes_open_span` that of the open one, padded with
+    /// zeros.
+    pub fn store_sums(&mut self, includes_open_span: bool) -> Result<()> {
         let Some((file, path)) = &self.sums_file else { return Ok(()) };
         let open_bytes = self.added % self.span;
         let mut out = std::mem::take(&mut self.pending_sums);
         let sum_count = out.len() as u64 / 4;
         // The one of durable bytes that are followed again says more than these do.
-        if partial && open_bytes > 0 && self.added >= self.covered_bytes {
+        if includes_open_span && open_bytes > 0 && self.added >= self.covered_bytes {
             let sum = extend_with_zeros(self.span_crc, self.span - open_bytes);
             out.extend_from_slice(&sum.to_le_bytes());
         }

@@ -30,8 +30,8 @@ use crate::trust::survey::{SegmentScanEnd, TapeSurvey};
 struct LogRecord {
     position: Position,
     /// Where it begins in the file, and bytes of its frame.
-    offset: u64,
-    length: u32,
+    file_offset: u64,
+    frame_bytes: u32,
 }
 
 /// The readable parts of the log.
@@ -172,9 +172,9 @@ fn merge_definitions(
     let mut file = File::open(&path).ok().map(BufReader::new);
     let mut frame = Vec::new();
     let mut read_record = |record: &LogRecord, frame: &mut Vec<u8>| -> Result<()> {
-        frame.resize(record.length as usize, 0);
+        frame.resize(record.frame_bytes as usize, 0);
         if let Some(file) = &mut file {
-            file.seek(SeekFrom::Start(record.offset + RECORD as u64)).with_context("read", &path)?;
+            file.seek(SeekFrom::Start(record.file_offset + RECORD as u64)).with_context("read", &path)?;
             file.read_exact(frame).with_context("read", &path)?;
         }
         Ok(())
@@ -247,14 +247,14 @@ impl LogSurvey {
                 && let Some(stray) =
                     record_at(&bytes, offset, None).filter(|r| last.is_some_and(|last| r.position <= last))
             {
-                offset += RECORD + stray.length as usize;
+                offset += RECORD + stray.frame_bytes as usize;
                 continue;
             }
             match record_at(&bytes, offset, last) {
                 Some(record) => {
                     out.gaps.extend(gap.take().map(|from: usize| (from as u64, offset as u64)));
                     last = Some(record.position);
-                    offset += RECORD + record.length as usize;
+                    offset += RECORD + record.frame_bytes as usize;
                     out.records.push(record);
                 }
                 None => {
@@ -287,9 +287,9 @@ impl LogSurvey {
     }
 
     fn make_gap(&self, from: u64, to: u64, end: Position) -> LogGap {
-        let record_end = |r: &LogRecord| r.position.plus(u64::from(r.length));
-        let since = self.records.iter().rev().find(|r| r.offset < from).map_or(Position(0), record_end);
-        let position_before = self.records.iter().find(|r| r.offset >= to).map_or(end, |r| r.position);
+        let record_end = |r: &LogRecord| r.position.plus(u64::from(r.frame_bytes));
+        let since = self.records.iter().rev().find(|r| r.file_offset < from).map_or(Position(0), record_end);
+        let position_before = self.records.iter().find(|r| r.file_offset >= to).map_or(end, |r| r.position);
         LogGap {
             from_offset: from,
             to_offset: to,
@@ -315,7 +315,7 @@ fn record_at(bytes: &[u8], offset: usize, last: Option<Position>) -> Option<LogR
         && header.is_at(position)
         && header.len_bytes() == length as usize
         && DEFINITION_KINDS.contains(&header.kind());
-    sound.then_some(LogRecord { position, offset: offset as u64, length })
+    sound.then_some(LogRecord { position, file_offset: offset as u64, frame_bytes: length })
 }
 
 fn is_record(bytes: &[u8], offset: usize, last: Option<Position>) -> bool {
@@ -340,10 +340,10 @@ struct RebuiltLog {
 }
 
 impl RebuiltLog {
-    fn compare_log(path: &std::path::Path, meta: &TapeManifest, head: bool) -> Result<Self> {
+    fn compare_log(path: &std::path::Path, meta: &TapeManifest, is_head_sound: bool) -> Result<Self> {
         let mut old_log = File::open(path).ok().map(BufReader::new);
         let mut head_bytes = [0; HEAD];
-        let mut is_same = head;
+        let mut is_same = is_head_sound;
         if let Some(old_log) = &mut old_log {
             is_same &= old_log.read_exact(&mut head_bytes).is_ok() && head_bytes == encode_head(meta);
         }

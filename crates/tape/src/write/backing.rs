@@ -34,8 +34,8 @@ pub(crate) fn apply_backing(
     if early.is_some() {
         forget_link(paths)?;
         // Frames that were committed after the last whole unit were recorded, too.
-        let cutting = CutPlan { replaces: false, may_zero: true, allocation: options.segment_allocation() };
-        truncate_tape(live, end, None, &cutting)?;
+        let cut_plan = CutPlan { replaces: false, may_zero: true, allocation: options.segment_allocation() };
+        truncate_tape(live, end, None, &cut_plan)?;
     }
     let Backing::Hot { dir, .. } = &options.backing else {
         match own_dir {

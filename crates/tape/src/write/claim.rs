@@ -18,7 +18,7 @@ pub(crate) struct ClaimPiece {
     pub data_offset: u64,
     pub length: u64,
     /// The rest of the segment after the piece is empty.
-    pub pad: bool,
+    pub needs_pad: bool,
 }
 
 /// A range of the tape given out by [`crate::Writer::claim`]: to be filled with whole frames, then published.
@@ -66,7 +66,7 @@ impl Claim {
         let pad = FrameHeader::new_unstamped(KIND_PAD, 0, 0);
         for (i, piece) in std::iter::once(&first).chain(&rest).enumerate() {
             // A pad that is the claim's first word publishes it and comes last.
-            if piece.pad && (i > 0 || piece.length > 0) {
+            if piece.needs_pad && (i > 0 || piece.length > 0) {
                 piece.segment.commit(piece.data_offset + piece.length, pad);
             }
         }

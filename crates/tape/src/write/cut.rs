@@ -218,7 +218,7 @@ pub(crate) fn truncate_tape(
     live: &SegmentLocator,
     end: &RecoveredEnd,
     hot: Option<&HotDirectory>,
-    cutting: &CutPlan,
+    cut_plan: &CutPlan,
 ) -> Result<()> {
     let size = live.meta.segment_bytes;
     let last_segment = end.position.0 / size;
@@ -244,7 +244,7 @@ pub(crate) fn truncate_tape(
                     Ok(None)
                 }
                 other => other,
-            }? && !cutting.replace(&segment, live, end.position)?
+            }? && !cut_plan.replace(&segment, live, end.position)?
             {
                 segment.zero_from(end.position.0 - segment.base_position.0);
             }

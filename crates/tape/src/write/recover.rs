@@ -172,12 +172,12 @@ fn open_locked(
         || recovered_end.may_be_missed
         || origin.requested_epoch > 0 && !opening.was_closed && !created;
     opening.store_lineage(&segment_locator, is_cut.then_some(recovered_end.position), &boot)?;
-    let cutting = CutPlan { replaces: is_cut, may_zero: rebooted, allocation: options.segment_allocation() };
+    let cut_plan = CutPlan { replaces: is_cut, may_zero: rebooted, allocation: options.segment_allocation() };
     // A recorder that lives sees the new epoch and cuts them itself.
     if !opening.was_closed && holder(&paths.recorder_lock())?.is_none() {
         cut_sums(&segment_locator, recovered_end.position)?;
     }
-    truncate_tape(&segment_locator, &recovered_end, hot.own_dir.as_ref(), &cutting)?;
+    truncate_tape(&segment_locator, &recovered_end, hot.own_dir.as_ref(), &cut_plan)?;
     if flush_failed {
         write_again(&segment_locator, &recovered_end)?;
         state.set_mending();

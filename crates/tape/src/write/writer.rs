@@ -150,8 +150,8 @@ impl Writer {
         let gates = GateSet::open(&paths, meta.id, end, &options.gates)?;
         let (state, keepers) = (StatePage::open(&paths)?, StatePage::open(&paths)?);
         state.set_end(end, ordinal);
-        let hot = matches!(options.backing, Backing::Hot { .. });
-        let recorder = if hot && options.recorder == RecorderLocation::External {
+        let is_hot = matches!(options.backing, Backing::Hot { .. });
+        let recorder = if is_hot && options.recorder == RecorderLocation::External {
             None
         } else {
             let segment_locator = SegmentLocator::from_manifest(paths.clone(), meta);
@@ -451,7 +451,7 @@ impl Writer {
             };
             let data_offset = claim_end.0 - segment.base_position.0;
             let room = segment.data_bytes - data_offset;
-            let (length, pad) = if bytes - claimed_bytes <= room {
+            let (length, needs_pad) = if bytes - claimed_bytes <= room {
                 (bytes - claimed_bytes, false)
             } else {
                 let (cut, ordinals) = frames_before(claimed_bytes + room);
@@ -466,9 +466,9 @@ impl Writer {
                 (cut - claimed_bytes, cut - claimed_bytes < room)
             };
             claimed_bytes += length;
-            claim_end = if pad { segment.end_position() } else { claim_end.plus(length) };
+            claim_end = if needs_pad { segment.end_position() } else { claim_end.plus(length) };
             let reserved_end = segment.ensure_reserved(data_offset + length);
-            let piece = ClaimPiece { segment: segment.clone(), data_offset, length, pad };
+            let piece = ClaimPiece { segment: segment.clone(), data_offset, length, needs_pad };
             match &mut pieces {
                 None => pieces = Some((piece, Vec::new())),
                 Some((_, rest)) => rest.push(piece),

@@ -356,7 +356,7 @@ fn each_file(
 ) -> Result<(), CommandFailure> {
     let mut out = output::stdout();
     for path in files {
-        let mut input = open(path)?;
+        let mut input = open_input(path)?;
         let label = path.display().to_string();
         if json {
             decode(&mut input, &label, &mut out)?;
@@ -477,7 +477,7 @@ fn read_contents(paths: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, CommandFai
     Ok(files)
 }
 
-fn open(path: &Path) -> Result<Box<dyn Read>, CommandFailure> {
+fn open_input(path: &Path) -> Result<Box<dyn Read>, CommandFailure> {
     if path.as_os_str() == "-" {
         return Ok(Box::new(std::io::stdin().lock()));
     }

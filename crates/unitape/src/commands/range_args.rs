@@ -192,14 +192,14 @@ impl SelectionArgs {
     /// # Errors
     /// Fails if an option has no value that it can have, or if options contradict each other.
     pub fn parse(&self) -> Result<EventSelection, CommandFailure> {
-        let (kinds, messages) = self.kinds()?;
+        let (kinds, includes_messages) = self.kinds()?;
         Ok(EventSelection {
             range: self.range.parse()?,
             kinds,
-            messages,
+            includes_messages,
             instruments: self.instruments.names(),
             venues: self.venue.clone(),
-            bookkeeping: false,
+            includes_bookkeeping: false,
             limit: self.limit,
         })
     }

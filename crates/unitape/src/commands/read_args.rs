@@ -26,7 +26,7 @@ impl ReadArgs {
 
     /// Opens a reader of the whole tape in `dir`. Returns it with the names that the removed part of the tape defined.
     pub fn open(self, dir: &Path) -> Result<(Reader, DefinitionTable), CommandFailure> {
-        Ok(follow::open(dir, self.options())?)
+        Ok(follow::open_reader(dir, self.options())?)
     }
 }
 

@@ -242,7 +242,7 @@ fn cat_into(
         filter::explain(args, &cursor, &args.dir);
         filter::explain_end(&cursor);
     }
-    let end_outcome = output::outcome_after_rewinds(cursor.follower().rewinds());
+    let end_outcome = output::outcome_after_rewinds(cursor.follower().rewind_count());
     let end_outcome = if cursor.is_complete() && is_exact { end_outcome } else { CommandOutcome::Flawed };
     read_args::finish(cursor.reader(), cursor.names().lost_names(), end_outcome)
 }

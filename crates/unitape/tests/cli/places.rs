@@ -208,7 +208,7 @@ fn pictures(tape: &Path, all: &[Value], seed: u64, count: u64) -> Vec<(TapeStopP
         }
     });
     let points: Vec<(TapeStopPoint, u64)> = points.collect();
-    let (mut reader, names) = unitape_run::follow::open(tape, ReadOptions::default()).unwrap();
+    let (mut reader, names) = unitape_run::follow::open_reader(tape, ReadOptions::default()).unwrap();
     let mut books = TapeBooks::with_names(BookOptions::default(), names);
     if reader.position() > Position(0) {
         books.lose_part();
@@ -371,7 +371,7 @@ fn damage(tape: &Path, position: u64) {
 
 /// The books after an event, by the frames.
 fn books_at(tape: &Path, seq: u64) -> String {
-    let (mut reader, names) = unitape_run::follow::open(tape, ReadOptions::default()).unwrap();
+    let (mut reader, names) = unitape_run::follow::open_reader(tape, ReadOptions::default()).unwrap();
     let mut books = TapeBooks::with_names(BookOptions::default(), names);
     while let Some((ordinal, frame)) = reader.next_counted().unwrap() {
         books.on_frame(frame.position, frame.bytes).unwrap();

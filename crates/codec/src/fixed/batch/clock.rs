@@ -17,9 +17,9 @@ pub(super) struct ClockColumn {
     pub fraction_digits: usize,
     pub pad: u8,
     /// Blank is no value; otherwise it is a fault.
-    pub blank: bool,
+    pub allows_blank: bool,
     /// YYYYMMDD is before it.
-    dated: bool,
+    has_date: bool,
     /// Column of the header that has the day.
     header: Option<u16>,
     zone_index: u16,
@@ -42,16 +42,16 @@ impl ClockColumn {
         holds: TimeFormKind,
         header: Option<u16>,
     ) -> Option<Self> {
-        let dated = holds == TimeFormKind::Both;
-        let digits = usize::from(if dated { form.stamp_digits? } else { form.clock_digits? });
-        let clock_start = column.start() + if dated { 8 } else { 0 };
-        let blank = column.trim != TrimSide::None;
+        let has_date = holds == TimeFormKind::Both;
+        let digits = usize::from(if has_date { form.stamp_digits? } else { form.clock_digits? });
+        let clock_start = column.start() + if has_date { 8 } else { 0 };
+        let allows_blank = column.trim != TrimSide::None;
         Some(Self {
             column_start: clock_start,
             fraction_digits: digits,
             pad: column.pad,
-            blank,
-            dated,
+            allows_blank,
+            has_date,
             header,
             zone_index: zone,
         })
@@ -72,7 +72,7 @@ impl ClockColumn {
         let LaneBuffers { lane_values: values, scratch, has_odd_values: odd } = buffers;
         let mut odd_date = *odd;
         let mut faults = kernel.read_clocks(self, rows, values, odd);
-        if !self.dated {
+        if !self.has_date {
             match day.header_day_ns {
                 Some(start) => values.iter_mut().for_each(|v| *v = v.wrapping_add(start)),
                 // Its day is not known, or has a change of the clock in it.
@@ -85,7 +85,7 @@ impl ClockColumn {
             digit_count: 8,
             pad: self.pad,
             may_be_padded: false,
-            blank: self.blank,
+            allows_blank: self.allows_blank,
             extra_digits: 0,
         };
         let dates = kernel.read_numbers(&date, rows, scratch, &mut odd_date);

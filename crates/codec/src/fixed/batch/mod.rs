@@ -104,7 +104,7 @@ struct DigitColumn {
     /// Padding may be before the digits.
     pub may_be_padded: bool,
     /// All padding is no value; otherwise it is a fault.
-    pub blank: bool,
+    pub allows_blank: bool,
     /// Up to three digits more are before it: it is the end of a longer column.
     pub extra_digits: usize,
 }
@@ -363,7 +363,7 @@ fn batch_column(column: &ColumnLayout, index: u16) -> Option<Option<BatchColumn>
     let number = || {
         // Such a column is one where leading blanks may be; others have digits only.
         let leading = matches!(column.trim, TrimSide::Both | TrimSide::Left);
-        let blank = column.trim != TrimSide::None;
+        let allows_blank = column.trim != TrimSide::None;
         let width = column.length().min(16);
         let extra_digits = column.length() - width;
         (extra_digits <= 3).then_some(DigitColumn {
@@ -371,7 +371,7 @@ fn batch_column(column: &ColumnLayout, index: u16) -> Option<Option<BatchColumn>
             digit_count: width,
             pad: column.pad,
             may_be_padded: leading,
-            blank,
+            allows_blank,
             extra_digits,
         })
     };

@@ -37,7 +37,7 @@ fn read_odd_number(op: &DigitColumn, text: &[u8], lane: usize, faults: &mut Lane
     let blanks = text.iter().take_while(|b| **b == op.pad).count();
     let digits = &text[blanks..];
     if digits.is_empty() {
-        *(if op.blank { &mut faults.empty } else { &mut faults.bad_lanes }) |= 1 << lane;
+        *(if op.allows_blank { &mut faults.empty } else { &mut faults.bad_lanes }) |= 1 << lane;
         return 0;
     }
     if blanks > 0 && !op.may_be_padded || !digits.iter().all(u8::is_ascii_digit) {
@@ -62,7 +62,9 @@ pub(super) fn read_clocks<'b>(
         }
         *odd = true;
         values[lane] = 0;
-        if op.blank && text[..6 + op.fraction_digits].iter().all(|b| *b == op.pad && !b.is_ascii_digit()) {
+        if op.allows_blank
+            && text[..6 + op.fraction_digits].iter().all(|b| *b == op.pad && !b.is_ascii_digit())
+        {
             faults.empty |= 1 << lane;
         } else {
             faults.bad_lanes |= 1 << lane;

@@ -50,7 +50,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         if !self.stack.is_empty() {
             return Err(ParseStop::Bad(IsoFaultKind::Doctype, lt));
         }
-        self.doctype = true;
+        self.has_doctype = true;
         let (mut depth, mut offset) = (0, lt + 2);
         loop {
             let Some(rest) = buf.get(offset..).filter(|rest| !rest.is_empty()) else {
@@ -71,23 +71,23 @@ impl<M: Copy + Default> DocumentParser<M> {
         }
     }
 
-    fn read_cdata(&mut self, buf: &[u8], lt: usize, wrapper: bool) -> ParseResult<usize> {
+    fn read_cdata(&mut self, buf: &[u8], lt: usize, is_wrapper: bool) -> ParseResult<usize> {
         let content_start = lt + 9;
         if self.stack.is_empty() {
             return Err(ParseStop::Bad(IsoFaultKind::Expected("an element"), lt));
         }
         let section_end = memmem::find(&buf[content_start..], b"]]>").map(|n| content_start + n);
         // A message may yet come in it, and then it holds elements.
-        let may_wrap = wrapper && buf.get(skip_white(buf, content_start)) == Some(&b'<');
+        let may_wrap = is_wrapper && buf.get(skip_white(buf, content_start)) == Some(&b'<');
         if section_end.is_none() && may_wrap && !holds_message(&buf[content_start..]) {
             return Err(ParseStop::Need);
         }
         let section = Span { start: content_start, end: section_end.unwrap_or(buf.len()) };
-        if let Some(swallowed_end) = self.swallowed_section(buf, section, wrapper) {
+        if let Some(swallowed_end) = self.swallowed_section(buf, section, is_wrapper) {
             return Err(ParseStop::Bad(IsoFaultKind::Truncated, swallowed_end));
         }
         let begins_element = || buf.get(skip_white(buf, content_start)).is_none_or(|b| *b == b'<');
-        if wrapper && begins_element() && holds_message(section.slice(buf)) {
+        if is_wrapper && begins_element() && holds_message(section.slice(buf)) {
             if self.stack.len() >= DEPTH_MAX {
                 return Err(ParseStop::Bad(IsoFaultKind::Depth, lt));
             }
@@ -104,13 +104,13 @@ impl<M: Copy + Default> DocumentParser<M> {
     /// Sections do not nest. A section that holds the start of another one and that of a message lost its end, and
     /// would end with that of the next message. So did a section in a document that is in a section itself, if it
     /// holds a message.
-    fn swallowed_section(&self, buf: &[u8], section: Span, wrapper: bool) -> Option<usize> {
+    fn swallowed_section(&self, buf: &[u8], section: Span, is_wrapper: bool) -> Option<usize> {
         let content = section.slice(buf);
-        let in_section = || !wrapper && self.stack.iter().any(|open| open.name_bytes == 0);
+        let in_section = || !is_wrapper && self.stack.iter().any(|open| open.name_bytes == 0);
         if memmem::find(content, b"<![CDATA[").is_none() && !in_section() {
             return None;
         }
-        if wrapper && content.trim_ascii_start().starts_with(b"<") && holds_message(content) {
+        if is_wrapper && content.trim_ascii_start().starts_with(b"<") && holds_message(content) {
             return None;
         }
         let starts = memchr::memchr_iter(b'<', content).map(|n| section.start + n);
@@ -135,7 +135,7 @@ impl<M: Copy + Default> DocumentParser<M> {
                 if let Some(outcome) = self.header_alone() {
                     return Err(ParseStop::Done(outcome));
                 }
-                if self.doctype {
+                if self.has_doctype {
                     return Err(ParseStop::Bad(IsoFaultKind::Truncated, lt));
                 }
             }

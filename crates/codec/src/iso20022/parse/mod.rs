@@ -114,7 +114,7 @@ pub(super) struct DocumentParser<M> {
     /// The text was decoded from that set, and is UTF-8.
     pub(super) is_recoded: bool,
     /// A document type was declared.
-    doctype: bool,
+    has_doctype: bool,
     /// The declaration names a set of characters in which markup cannot be found, here.
     unread_charset: Option<(&'static str, usize)>,
     /// Nothing had begun where the bytes ended.
@@ -208,7 +208,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         (self.document, self.header_end, self.header_identifier, self.encoding) = (None, None, None, None);
         (self.charset, self.is_utf8, self.unread_charset) = (None, false, None);
         self.declaration = Span::default();
-        (self.doctype, self.is_tail, self.unclosed) = (false, false, None);
+        (self.has_doctype, self.is_tail, self.unclosed) = (false, false, None);
         visit.begin(live);
         let outcome = match self.run(buf, from, live, visit) {
             Err(ParseStop::Done(outcome)) => outcome,
@@ -428,14 +428,14 @@ impl<M: Copy + Default> DocumentParser<M> {
                     self.unclosed = None;
                 }
                 _ if starts_name(next) => {
-                    let mut mixed = false;
+                    let mut is_mixed = false;
                     if zone != ParserLocation::Wrapper
                         && let Some(parent) = self.stack.last_mut()
                     {
-                        mixed = !white || parent.flags & TEXT != 0;
+                        is_mixed = !white || parent.flags & TEXT != 0;
                         parent.flags |= PARENT;
                     }
-                    offset = self.start_tag(buf, lt, mixed, &mut zone, visit)?;
+                    offset = self.start_tag(buf, lt, is_mixed, &mut zone, visit)?;
                 }
                 _ => return Err(ParseStop::Bad(IsoFaultKind::Expected("a name"), lt + 1)),
             }
@@ -448,7 +448,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         &mut self,
         buf: &[u8],
         lt: usize,
-        mixed: bool,
+        is_mixed: bool,
         zone: &mut ParserLocation,
         visit: &mut V,
     ) -> ParseResult<usize> {
@@ -474,7 +474,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         };
         if let Some(root) = root {
             self.before_root(root, *zone, lt)?;
-        } else if mixed {
+        } else if is_mixed {
             return Err(ParseStop::Bad(IsoFaultKind::Mixed, lt));
         } else if self.stack.is_empty()
             && let Some(outcome) = self.header_alone()
@@ -514,7 +514,7 @@ impl<M: Copy + Default> DocumentParser<M> {
                 // The end of the one before is missing.
                 return Err(ParseStop::Bad(IsoFaultKind::Truncated, lt));
             }
-            (ParserLocation::In(..), _) if mixed => return Err(ParseStop::Bad(IsoFaultKind::Mixed, lt)),
+            (ParserLocation::In(..), _) if is_mixed => return Err(ParseStop::Bad(IsoFaultKind::Mixed, lt)),
             (ParserLocation::In(..), _) => {
                 let parent = self.stack.last().map(|open| open.visitor_mark).unwrap_or_default();
                 let has_root_namespace = self.bound_namespaces.len() == self.root.bound
@@ -607,7 +607,7 @@ impl<M: Copy + Default> DocumentParser<M> {
     /// Returns why the message is refused whatever its content: a document type, or an unsupported character set.
     pub(super) fn refusal(&self) -> Option<IsoFaultKind> {
         match self.unread_charset {
-            _ if self.doctype => Some(IsoFaultKind::Doctype),
+            _ if self.has_doctype => Some(IsoFaultKind::Doctype),
             Some((name, _)) => Some(IsoFaultKind::Encoding(name)),
             None => None,
         }

@@ -27,7 +27,7 @@ pub(super) struct ValueCursor<'c> {
     value_end: usize,
     components: &'c mut SwiftComponents,
     /// Parts noted.
-    count: usize,
+    component_count: usize,
 }
 
 impl<'c> ValueCursor<'c> {
@@ -42,7 +42,7 @@ impl<'c> ValueCursor<'c> {
             line_end: value_end.min(token.line as usize),
             value_end,
             components: parts,
-            count: 0,
+            component_count: 0,
         }
     }
 
@@ -72,7 +72,7 @@ impl<'c> ValueCursor<'c> {
     /// Returns the number of noted components.
     #[inline(always)]
     pub(super) fn count(&self) -> usize {
-        self.count
+        self.component_count
     }
 
     /// Fails unless the value is fully read.
@@ -126,9 +126,9 @@ impl<'c> ValueCursor<'c> {
         self.offset += len;
         let value_end = (self.offset - self.text_offset) as u32;
         // The table is larger than any form has parts; a test holds them to it.
-        if let Some(item) = self.components.items.get_mut(self.count) {
+        if let Some(item) = self.components.items.get_mut(self.component_count) {
             *item = SwiftComponent { name, start: value_start, end: value_end, number, kind, exponent };
-            self.count += 1;
+            self.component_count += 1;
         }
     }
 

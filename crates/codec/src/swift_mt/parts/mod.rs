@@ -220,11 +220,11 @@ pub fn split_field(field: &SwiftField, text: &[u8], parts: &mut SwiftComponents)
 #[inline(always)]
 fn read_form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, ExpectedText> {
     match (number, letter) {
-        (50..=59, _) | (82..=87, b'A' | b'B' | b'C' | b'D') => party::form(number, letter, c),
+        (50..=59, _) | (82..=87, b'A' | b'B' | b'C' | b'D') => party::read_form(number, letter, c),
         (60 | 62, b'F' | b'M') | (64 | 65 | 61 | 86 | 25 | 28, 0) | (28, b'C' | b'D') | (25, b'P') => {
-            statement::form(number, letter, c)
+            statement::read_form(number, letter, c)
         }
-        (34, b'F') | (90, b'C' | b'D') | (13, b'D' | 0) => statement::form(number, letter, c),
+        (34, b'F') | (90, b'C' | b'D') | (13, b'D' | 0) => statement::read_form(number, letter, c),
         (17 | 19 | 24 | 25 | 36 | 90 | 92..=95 | 97..=99, b'A'..=b'Z')
         | (13, b'A' | b'B')
         | (22, b'F' | b'H')
@@ -234,8 +234,8 @@ fn read_form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, Ex
         | (23, b'G')
         | (28, b'E')
         | (35, b'B')
-        | (70, b'C'..=b'G') => securities::form(number, letter, c),
-        _ => payment::form(number, letter, c),
+        | (70, b'C'..=b'G') => securities::read_form(number, letter, c),
+        _ => payment::read_form(number, letter, c),
     }
 }
 

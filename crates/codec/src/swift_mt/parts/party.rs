@@ -4,18 +4,18 @@ use super::SubfieldFormat;
 use super::cursor::{CharacterClass, ComponentResult, ExpectedText, ValueCursor};
 
 #[inline(always)]
-pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, ExpectedText> {
+pub(super) fn read_form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, ExpectedText> {
     // A customer has an account and no mark of debit or credit: `/D/1` is its account `D/1`.
-    let marked = !matches!(number, 50 | 59);
+    let may_have_mark = !matches!(number, 50 | 59);
     match letter {
         b'A' | b'G' => {
-            if read_account(c, marked)? {
+            if read_account(c, may_have_mark)? {
                 next_line(c)?;
             }
             c.bic()?;
         }
         b'B' => {
-            let has_account = read_account(c, marked)?;
+            let has_account = read_account(c, may_have_mark)?;
             if !has_account || c.newline() {
                 c.line("location")?;
             }
@@ -36,7 +36,7 @@ pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bo
             read_numbered(c)?;
         }
         0 | b'D' | b'H' | b'K' => {
-            if read_account(c, marked)? {
+            if read_account(c, may_have_mark)? {
                 next_line(c)?;
             }
             c.line("name")?;
@@ -56,12 +56,13 @@ fn next_line(c: &mut ValueCursor<'_>) -> ComponentResult {
 
 /// Reads `[/1!a][/34x]` and returns whether it is there.
 #[inline(always)]
-fn read_account(c: &mut ValueCursor<'_>, marked: bool) -> Result<bool, ExpectedText> {
+fn read_account(c: &mut ValueCursor<'_>, may_have_mark: bool) -> Result<bool, ExpectedText> {
     if !c.literal(b"/") {
         return Ok(false);
     }
     let len = c.line_len();
-    if marked && c.run(CharacterClass::Letters, 2) == 1 && (len == 1 || len > 2 && c.rest()[1] == b'/') {
+    if may_have_mark && c.run(CharacterClass::Letters, 2) == 1 && (len == 1 || len > 2 && c.rest()[1] == b'/')
+    {
         c.component("mark", SubfieldFormat::Text, 1);
         if len > 1 {
             c.skip(1);

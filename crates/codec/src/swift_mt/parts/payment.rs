@@ -4,7 +4,7 @@ use super::SubfieldFormat;
 use super::cursor::{CharacterClass, ExpectedText, ValueCursor};
 
 #[inline(always)]
-pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, ExpectedText> {
+pub(super) fn read_form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, ExpectedText> {
     match (number, letter) {
         (20 | 21, _) => c.line("reference")?,
         (12, 0) => c.fixed("type", CharacterClass::Digits, 3)?,

@@ -4,7 +4,7 @@ use super::SubfieldFormat;
 use super::cursor::{CharacterClass, ComponentResult, ExpectedText, ValueCursor};
 
 #[inline(always)]
-pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, ExpectedText> {
+pub(super) fn read_form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, ExpectedText> {
     match (number, letter) {
         (16, _) => return c.text_up_to("code", CharacterClass::Plain, 16).map(|()| true),
         (23, b'G') => {

@@ -229,7 +229,7 @@ impl MailContent {
             return self.read_multipart(entity, multipart, position.depth, pieces);
         }
         let disposition = MimeField::find(message, fields, "content-disposition", charsets)?;
-        let attached = disposition.as_ref().is_some_and(|d| d.value == "attachment");
+        let is_attachment = disposition.as_ref().is_some_and(|d| d.value == "attachment");
         let file_name = disposition.as_ref().and_then(|d| d.long("filename", charsets));
         let name = file_name.or_else(|| typed.long("name", charsets)).unwrap_or_default();
         let name = decode_words(&name, charsets).into_owned();
@@ -243,11 +243,12 @@ impl MailContent {
         }
         let charset = typed.get("charset").unwrap_or_default();
         let is_plain_or_html = matches!(kind.as_str(), "text/plain" | "text/html");
-        let unreadable = !is_plain_or_html && DeclaredCharset::by_name(charset) == DeclaredCharset::Unknown;
-        if attached || unreadable {
+        let is_unreadable =
+            !is_plain_or_html && DeclaredCharset::by_name(charset) == DeclaredCharset::Unknown;
+        if is_attachment || is_unreadable {
             let is_file = !name.is_empty() && !position.is_body;
             self.attachments.push(MailAttachment { name, kind: kind.clone(), offset });
-            if unreadable {
+            if is_unreadable {
                 return Ok(());
             }
             // An attachment that cannot be read is named all the same.

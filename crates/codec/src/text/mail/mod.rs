@@ -253,12 +253,13 @@ fn postmark(text: &[u8], is_final: bool) -> Option<usize> {
     let date = words.next()?;
     let clock = words.next()?;
     let is = |word: &[u8], list: &[&str]| list.iter().any(|w| w.as_bytes() == word);
-    let digits = |word: &[u8]| !word.is_empty() && word.len() <= 2 && word.iter().all(u8::is_ascii_digit);
+    let is_short_number =
+        |word: &[u8]| !word.is_empty() && word.len() <= 2 && word.iter().all(u8::is_ascii_digit);
     let has_known_names =
         is(day, &["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]) && is(month, &super::time::MONTHS);
-    let timed = clock.len() >= 5 && clock.iter().all(|b| b.is_ascii_digit() || *b == b':');
-    let year = words.any(|word| word.len() == 4 && word.iter().all(u8::is_ascii_digit));
-    (has_known_names && digits(date) && timed && year).then_some(end)
+    let has_clock = clock.len() >= 5 && clock.iter().all(|b| b.is_ascii_digit() || *b == b':');
+    let has_year = words.any(|word| word.len() == 4 && word.iter().all(u8::is_ascii_digit));
+    (has_known_names && is_short_number(date) && has_clock && has_year).then_some(end)
 }
 
 /// Takes one `>` from the lines that an mbox put one before.
@@ -266,8 +267,8 @@ fn unquote(text: &[u8], out: &mut Vec<u8>) {
     out.clear();
     for line in text.split_inclusive(|b| *b == b'\n') {
         let marks = line.iter().take_while(|b| **b == b'>').count();
-        let quoted = marks > 0 && line[marks..].starts_with(b"From ");
-        out.extend_from_slice(&line[usize::from(quoted)..]);
+        let is_quoted = marks > 0 && line[marks..].starts_with(b"From ");
+        out.extend_from_slice(&line[usize::from(is_quoted)..]);
     }
 }
 

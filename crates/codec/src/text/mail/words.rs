@@ -122,15 +122,15 @@ pub(super) fn base64(text: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Decodes quoted-printable; a malformed escape stays unchanged. `lines`: the text is of a body, with soft line ends,
+/// Decodes quoted-printable; a malformed escape stays unchanged. `is_body`: the text is of a body, with soft line ends,
 /// and blanks at the end of a line are dropped.
-pub(super) fn decode_quoted_printable(text: &[u8], lines: bool) -> Vec<u8> {
+pub(super) fn decode_quoted_printable(text: &[u8], is_body: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let hex = |b: Option<&u8>| b.and_then(|b| char::from(*b).to_digit(16));
     for line in text.split_inclusive(|b| *b == b'\n') {
         let mut content = line;
         let mut end: &[u8] = b"";
-        if lines {
+        if is_body {
             content = line.trim_ascii_end();
             let has_line_end = line.ends_with(b"\n");
             match content.strip_suffix(b"=") {

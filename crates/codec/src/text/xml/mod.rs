@@ -228,11 +228,11 @@ impl XmlDecoder {
                     return bad(TextFaultCode::BadXml, offset, detail);
                 }
             };
-            let outside = self.open.is_empty() && item.is_none();
+            let is_outside = self.open.is_empty() && item.is_none();
             match piece {
                 XmlToken::Text { end: next } | XmlToken::Section { end: next, .. } => {
-                    let section = matches!(piece, XmlToken::Section { .. });
-                    if outside && (section || skip_white(&view[..next], offset) < next) {
+                    let is_section = matches!(piece, XmlToken::Section { .. });
+                    if is_outside && (is_section || skip_white(&view[..next], offset) < next) {
                         return match kind {
                             Some(kind) => XmlScanOutcome::Message { end, kind },
                             None => XmlScanOutcome::Bad {
@@ -242,7 +242,7 @@ impl XmlDecoder {
                         };
                     }
                     offset = next;
-                    if section {
+                    if is_section {
                         end = next;
                     }
                     continue;
@@ -250,7 +250,7 @@ impl XmlDecoder {
                 XmlToken::Nothing { end: next } if kind.is_none() => return XmlScanOutcome::Skip(next),
                 XmlToken::Nothing { end: next } => offset = next,
                 XmlToken::Declaration { inside, end: next } => match kind {
-                    Some(kind) if outside => return XmlScanOutcome::Message { end, kind },
+                    Some(kind) if is_outside => return XmlScanOutcome::Message { end, kind },
                     Some(_) => {
                         return bad(
                             TextFaultCode::Truncated,
@@ -273,7 +273,7 @@ impl XmlDecoder {
                 },
                 XmlToken::Doctype { end: next } => {
                     return match kind {
-                        Some(kind) if outside => XmlScanOutcome::Message { end, kind },
+                        Some(kind) if is_outside => XmlScanOutcome::Message { end, kind },
                         _ => {
                             let detail = "a document type: it and its entities are not read";
                             let end = kind.is_none().then_some(next);
@@ -298,8 +298,8 @@ impl XmlDecoder {
                         }
                         (None, None, None) => {
                             let is_one_of = |words: &[&str]| words.iter().any(|w| w.as_bytes() == word);
-                            let feed = is_one_of(&ROOTS) || is_one_of(&BESIDE) || word.len() < name.len();
-                            kind = Some(if feed { SURROUNDINGS } else { OTHER });
+                            let is_feed = is_one_of(&ROOTS) || is_one_of(&BESIDE) || word.len() < name.len();
+                            kind = Some(if is_feed { SURROUNDINGS } else { OTHER });
                         }
                         _ => {}
                     }
@@ -343,10 +343,10 @@ impl XmlDecoder {
 
 impl XmlDecoder {
     /// Puts the values of a message into `leaves`.
-    fn read(&self, message: &[u8], item: bool, leaves: &mut PathValues) -> Result<(), TextFault> {
+    fn read(&self, message: &[u8], is_item: bool, leaves: &mut PathValues) -> Result<(), TextFault> {
         match self.encoding.text(message, self.fallback, leaves)? {
-            Cow::Borrowed(text) => walk::read(text, item, leaves),
-            Cow::Owned(text) => walk::read(&text, item, leaves).map_err(without_place),
+            Cow::Borrowed(text) => walk::read(text, is_item, leaves),
+            Cow::Owned(text) => walk::read(&text, is_item, leaves).map_err(without_place),
         }
     }
 }
@@ -407,8 +407,8 @@ impl TextMessageDecoder for XmlDecoder {
                 }
                 XmlScanOutcome::Message { end, kind } => {
                     leaves.clear();
-                    let item = kind != SURROUNDINGS && kind != OTHER;
-                    match self.read(&buf[from..end], item, leaves) {
+                    let is_item = kind != SURROUNDINGS && kind != OTHER;
+                    match self.read(&buf[from..end], is_item, leaves) {
                         Ok(()) => {
                             NextTextMessage::Message(TextMessage { span: Span { start: from, end }, kind })
                         }

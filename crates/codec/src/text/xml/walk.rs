@@ -45,14 +45,14 @@ pub(crate) const BLOCKS: [&str; 25] = [
 /// Elements of markup that are no text.
 pub(crate) const SILENT: [&str; 3] = ["head", "style", "script"];
 
-/// Puts the values of `message` into `path_values`. `item`: its first element is one.
-pub(super) fn read(text: &str, item: bool, leaves: &mut PathValues) -> Result<(), TextFault> {
+/// Puts the values of `message` into `path_values`. `is_item`: its first element is one.
+pub(super) fn read(text: &str, is_item: bool, leaves: &mut PathValues) -> Result<(), TextFault> {
     if let Some(offset) = control(text.as_bytes()) {
         return Err(TextFault::new(TextFaultCode::BadXml, offset, "a character that XML does not have"));
     }
     let walk = XmlItemWalker {
         file_text: text,
-        item,
+        is_item,
         item_prefix: b"",
         current_path: String::new(),
         flow: String::new(),
@@ -65,7 +65,7 @@ pub(super) fn read(text: &str, item: bool, leaves: &mut PathValues) -> Result<()
 
 struct XmlItemWalker<'w> {
     file_text: &'w str,
-    item: bool,
+    is_item: bool,
     /// The prefix of the item, with its colon.
     item_prefix: &'w [u8],
     current_path: String,
@@ -81,17 +81,17 @@ struct OpenItemElement {
     /// Bytes of the path without it.
     path_length: usize,
     /// Where its text begins in the flow.
-    flow: usize,
+    flow_start: usize,
     /// The values and entries noted before its content began.
     rollback_point: RollbackPoint,
     entry: Option<usize>,
-    offset: usize,
+    start_offset: usize,
     has_children: bool,
     has_text: bool,
     /// Whether it is read as text, whatever is in it.
-    markup: bool,
+    is_markup: bool,
     is_silent: bool,
-    block: bool,
+    is_block: bool,
 }
 
 impl<'w> XmlItemWalker<'w> {
@@ -134,8 +134,8 @@ impl<'w> XmlItemWalker<'w> {
         let bytes = text.as_bytes();
         let path = self.current_path.len();
         let (word, prefix) = local(name.slice(bytes));
-        let root = self.item && self.open_elements.is_empty();
-        if root {
+        let is_root = self.is_item && self.open_elements.is_empty();
+        if is_root {
             self.item_prefix = prefix;
         } else {
             if path > 0 {
@@ -147,29 +147,30 @@ impl<'w> XmlItemWalker<'w> {
         if let Some(parent) = self.open_elements.last_mut() {
             parent.has_children = true;
         }
-        let entry = if root { None } else { Some(self.path_values.begin_entry(&self.current_path, offset)?) };
+        let entry =
+            if is_root { None } else { Some(self.path_values.begin_entry(&self.current_path, offset)?) };
         let word_is_in = |list: &[&str]| list.iter().any(|w| w.as_bytes() == word);
         let xhtml = self.read_attributes(attributes)?;
-        let block = word_is_in(&BLOCKS);
-        if block && self.silent_depth == 0 {
+        let is_block = word_is_in(&BLOCKS);
+        if is_block && self.silent_depth == 0 {
             self.flow.push(BREAK);
         }
-        let silent = word_is_in(&SILENT) && self.open_elements.iter().any(|open| open.markup);
-        self.silent_depth += usize::from(silent);
+        let is_silent = word_is_in(&SILENT) && self.open_elements.iter().any(|open| open.is_markup);
+        self.silent_depth += usize::from(is_silent);
         let mark = self.path_values.rollback_point();
-        let markup = !root && (xhtml || word == b"inlineXML");
-        let flow = self.flow.len();
+        let is_markup = !is_root && (xhtml || word == b"inlineXML");
+        let flow_start = self.flow.len();
         self.open_elements.push(OpenItemElement {
             path_length: path,
-            flow,
+            flow_start,
             rollback_point: mark,
             entry,
-            offset,
+            start_offset: offset,
             has_children: false,
             has_text: false,
-            markup,
-            is_silent: silent,
-            block,
+            is_markup,
+            is_silent,
+            is_block,
         });
         Ok(())
     }
@@ -241,26 +242,26 @@ impl<'w> XmlItemWalker<'w> {
         let Some(open_element) = self.open_elements.pop() else { return Ok(()) };
         self.silent_depth -= usize::from(open_element.is_silent);
         if !open_element.has_children {
-            let text = self.flow[open_element.flow..].trim_matches(WHITE);
+            let text = self.flow[open_element.flow_start..].trim_matches(WHITE);
             let mark = self.path_values.mark();
             self.path_values.text_mut().push_str(text);
             let kind = if text.is_empty() { PathValueKind::Nothing } else { PathValueKind::Text };
             // An item without anything in it has its attributes.
             if open_element.entry.is_some() {
-                self.path_values.push_value(&self.current_path, mark, kind, open_element.offset)?;
+                self.path_values.push_value(&self.current_path, mark, kind, open_element.start_offset)?;
             }
-        } else if (open_element.has_text || open_element.markup) && open_element.entry.is_some() {
+        } else if (open_element.has_text || open_element.is_markup) && open_element.entry.is_some() {
             self.path_values.roll_back(open_element.rollback_point);
-            let text = collapse_white_space(&self.flow[open_element.flow..]);
+            let text = collapse_white_space(&self.flow[open_element.flow_start..]);
             let mark = self.path_values.mark();
             self.path_values.text_mut().push_str(&text);
             let kind = if text.is_empty() { PathValueKind::Nothing } else { PathValueKind::Text };
-            self.path_values.push_value(&self.current_path, mark, kind, open_element.offset)?;
+            self.path_values.push_value(&self.current_path, mark, kind, open_element.start_offset)?;
         }
         if let Some(entry) = open_element.entry {
             self.path_values.end_entry(entry);
         }
-        if open_element.block && self.silent_depth == 0 {
+        if open_element.is_block && self.silent_depth == 0 {
             self.flow.push(BREAK);
         }
         self.current_path.truncate(open_element.path_length);

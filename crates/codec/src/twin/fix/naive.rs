@@ -23,7 +23,7 @@ pub fn frame(framer: &FixFramer, input: &[u8], at: usize) -> NextFixFrame {
             return bad(input.len(), FixFault::Truncated);
         }
         let mut end = from;
-        let line_end = |at: usize| framer.log() && (input[at] == b'\r' || input[at] == b'\n');
+        let line_end = |at: usize| framer.reads_log() && (input[at] == b'\r' || input[at] == b'\n');
         while end < input.len()
             && end < from + framer.max_message()
             && !starts(framer, input, from, end)
@@ -35,7 +35,7 @@ pub fn frame(framer: &FixFramer, input: &[u8], at: usize) -> NextFixFrame {
         let part = |text: &[u8]| (0..piece.len()).any(|at| piece[at..].starts_with(text));
         let field = |tag: &[u8]| part(&[sep.bytes(), tag].concat());
         let was_message = part(b"8=FIX") || field(b"8=") || field(b"9=") || field(b"35=") || field(b"10=");
-        if framer.log() && !was_message {
+        if framer.reads_log() && !was_message {
             return NextFixFrame::Skipped(Span { start: from, end });
         }
         return bad(end, FixFault::Garbage);
@@ -163,7 +163,7 @@ fn unclaimed(
     for p in from..part.len().min(limit) {
         let after_sep = p >= from + sep_len(sep) && sep_at(part, p - sep_len(sep), sep);
         let line_end = part[p] == b'\r' || part[p] == b'\n';
-        if line_end && (framer.log() || accepts_both(framer) && after_sep) {
+        if line_end && (framer.reads_log() || accepts_both(framer) && after_sep) {
             return open_end(p);
         }
         if !after_sep || !part[p..].starts_with(b"10=") {
@@ -263,7 +263,7 @@ fn trailer_end(framer: &FixFramer, input: &[u8], at: usize) -> Option<(usize, Op
         if sep_at(input, pos, framer.sep()) {
             return Some((pos + sep_len(framer.sep()), number));
         }
-        if accepts_both(framer) || framer.log() {
+        if accepts_both(framer) || framer.reads_log() {
             if pos >= input.len() || framer.sep() == FieldSeparator::CaretA && input[pos..] == b"^"[..] {
                 return Some((input.len(), number));
             }

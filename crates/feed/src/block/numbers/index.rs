@@ -7,7 +7,7 @@ use unitape_model::words;
 /// The sessions of a block: found by name, each with its latest run.
 #[derive(Debug, Default)]
 pub struct SessionIndex {
-    session_ids: HashTable<u32>,
+    session_id_by_name: HashTable<u32>,
     /// Seeded per process: names come from outside, and no output depends on the hash.
     hasher: DefaultHashBuilder,
     /// Some sessions by key, and their number and one more: each where its key says, the latest one there.
@@ -66,7 +66,7 @@ impl SessionIndex {
         if !self.latest_run_by_session.is_empty() {
             self.keys.0.fill(Default::default());
         }
-        self.session_ids.clear();
+        self.session_id_by_name.clear();
         self.latest_run_by_session.clear();
         self.open_runs = 0;
     }
@@ -74,7 +74,7 @@ impl SessionIndex {
     #[inline]
     pub(crate) fn id(&mut self, sessions: &mut Vec<Vec<u8>>, name: &[u8]) -> usize {
         let hash = self.hasher.hash_one(name);
-        match self.session_ids.find(hash, |id| sessions[*id as usize] == name) {
+        match self.session_id_by_name.find(hash, |id| sessions[*id as usize] == name) {
             Some(&id) => id as usize,
             None => self.add_session(sessions, name, hash),
         }
@@ -90,7 +90,7 @@ impl SessionIndex {
         let id = sessions.len();
         sessions.push(name.to_vec());
         self.latest_run_by_session.push(u32::MAX);
-        self.session_ids
+        self.session_id_by_name
             .insert_unique(hash, id as u32, |id| self.hasher.hash_one(&sessions[*id as usize][..]));
         id
     }

@@ -76,7 +76,7 @@ impl ByteFormat for FastChannelsFormat {
 
     /// Checks a mapping. A mapping without templates and channels has no decoder: other mappings refer to it with
     /// `like`.
-    fn check(&self, mapping: &Mapping) -> Result<(), Error> {
+    fn check_mapping(&self, mapping: &Mapping) -> Result<(), Error> {
         mapping.check_fast()
     }
 

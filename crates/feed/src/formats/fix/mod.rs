@@ -265,10 +265,15 @@ impl ParsedMessage for FixMessageView<'_> {
     }
 
     #[inline]
-    fn sequence_effect(&self, kind: Option<TokenIndex>, sequence: u64, maybe: bool) -> SequenceEffect {
+    fn sequence_effect(
+        &self,
+        kind: Option<TokenIndex>,
+        sequence: u64,
+        may_be_repeat: bool,
+    ) -> SequenceEffect {
         let kind = kind.map(|index| self.tokens.token_at(usize::from(index.get()) - 1).slice(self.raw));
         match kind {
-            Some(b"A") => self.logon_effect(sequence, maybe),
+            Some(b"A") => self.logon_effect(sequence, may_be_repeat),
             Some(b"4") => self.sequence_reset(),
             _ => SequenceEffect::Counts,
         }
@@ -471,8 +476,8 @@ impl<'m> FixMessageView<'m> {
     /// Returns the effect of a Logon. It restarts the numbers if it says so (141), or if it is number 1 and new: so a
     /// session begins (FIX Session Layer, "Establishing a FIX session").
     #[cold]
-    fn logon_effect(&self, sequence: u64, maybe: bool) -> SequenceEffect {
-        match self.first_value(RESET_SEQ_NUM_FLAG) == Some(b"Y") || (sequence == 1 && !maybe) {
+    fn logon_effect(&self, sequence: u64, may_be_repeat: bool) -> SequenceEffect {
+        match self.first_value(RESET_SEQ_NUM_FLAG) == Some(b"Y") || (sequence == 1 && !may_be_repeat) {
             true => SequenceEffect::Restarts { next: 0, counts: true },
             false => SequenceEffect::Counts,
         }

@@ -66,7 +66,7 @@ impl ElementTree {
             amount: self.inside_of(steps, "Amt")?,
             currency: self.inside_of(steps, "Amt@Ccy")?,
             mark_register: self.inside_of(steps, "CdtDbtInd")?,
-            amount_name: "Ntry/Amt",
+            amount_label: "Ntry/Amt",
             amounts: self.amounts_of(&transaction, &COMPARED_AMOUNTS)?,
             transaction_mark: self.inside_of(&transaction, "CdtDbtInd")?,
             number_register: self.new_register()?,
@@ -78,8 +78,8 @@ impl ElementTree {
             currency: self.inside_of(&details, "Btch/TtlAmt@Ccy")?,
             mark_register: self.inside_of(&details, "Btch/CdtDbtInd")?,
             count: self.inside_of(&details, "Btch/NbOfTxs")?,
-            amount_name: "Btch/TtlAmt",
-            count_name: "Btch/NbOfTxs",
+            amount_label: "Btch/TtlAmt",
+            count_label: "Btch/NbOfTxs",
             amounts: booking.amounts.clone(),
             transaction_mark: booking.transaction_mark,
             ..TotalPlan::default()
@@ -192,8 +192,8 @@ impl ElementTree {
             amount: self.inside_of(info_steps, "CtrlSum")?,
             count: self.inside_of(info_steps, "NbOfTxs")?,
             id: self.inside_of(info_steps, "PmtInfId")?,
-            amount_name: "PmtInf/CtrlSum",
-            count_name: "PmtInf/NbOfTxs",
+            amount_label: "PmtInf/CtrlSum",
+            count_label: "PmtInf/NbOfTxs",
             amounts,
             adds: true,
             ..TotalPlan::default()
@@ -202,8 +202,8 @@ impl ElementTree {
         let of_message = TotalPlan {
             amount: self.inside_of(message_steps, "GrpHdr/CtrlSum")?,
             count: self.inside_of(message_steps, "GrpHdr/NbOfTxs")?,
-            amount_name: "GrpHdr/CtrlSum",
-            count_name: "GrpHdr/NbOfTxs",
+            amount_label: "GrpHdr/CtrlSum",
+            count_label: "GrpHdr/NbOfTxs",
             amounts: of_info.amounts.clone(),
             adds: true,
             ..TotalPlan::default()

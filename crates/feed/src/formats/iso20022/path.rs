@@ -143,8 +143,8 @@ impl Dialect for IsoPathSyntax {
         for step in split_steps(element_path) {
             steps.push(self::parse_step(step).ok_or_else(|| format!("`{step}` of `{text}` is no element"))?);
         }
-        let stars = steps.iter().skip(1).any(|s| s.names.iter().any(|n| n == "*"));
-        if stars || steps.first().is_some_and(|s| s.names[0] == "*") && from != IsoPathRoot::Document {
+        let has_stars = steps.iter().skip(1).any(|s| s.names.iter().any(|n| n == "*"));
+        if has_stars || steps.first().is_some_and(|s| s.names[0] == "*") && from != IsoPathRoot::Document {
             return Err(format!("`{text}`: * may only replace the message's own element"));
         }
         if steps.iter().filter(|s| s.only.is_some()).count() > 1 {

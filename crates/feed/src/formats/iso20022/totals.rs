@@ -33,8 +33,8 @@ pub(super) struct TotalPlan {
     /// The stated count.
     pub(super) count: RegisterIndex,
     /// What the element is called in words: `Ntry/Amt`, `PmtInf/CtrlSum`.
-    pub(super) amount_name: &'static str,
-    pub(super) count_name: &'static str,
+    pub(super) amount_label: &'static str,
+    pub(super) count_label: &'static str,
     /// The register that identifies the element.
     pub(super) id: RegisterIndex,
     /// Amounts of a transaction with their currencies, the preferred one first.
@@ -243,7 +243,7 @@ impl MessageTotals {
             self.notes.push(TotalNote { entries, booking: total_plan.booking, kind, note_text: text });
         };
         if input.has_value(total_plan.count) && stated.flatten() != Some(total.count) {
-            let (name, stated_text) = (name(total_plan.count_name), input.display_text(total_plan.count));
+            let (name, stated_text) = (name(total_plan.count_label), input.display_text(total_plan.count));
             // Banks that list the transactions of a batch elsewhere give one in place of all.
             let is_summary = total_plan.booking.is_some() && total.count == 1 && stated.flatten() > Some(1);
             match is_summary {
@@ -262,7 +262,7 @@ impl MessageTotals {
             if input.has_value(total_plan.amount) {
                 let text = format!(
                     "{} is no amount: {}",
-                    name(total_plan.amount_name),
+                    name(total_plan.amount_label),
                     input.display_text(total_plan.amount)
                 );
                 note(NoteKind::Differs, text);
@@ -279,7 +279,7 @@ impl MessageTotals {
                     count => format!("{} of {count} transactions have", total.missing_amount_count),
                 };
                 let currency = if currency.is_empty() { String::new() } else { format!(" in{currency}") };
-                let name = name(total_plan.amount_name);
+                let name = name(total_plan.amount_label);
                 let text =
                     format!("{subject} no amount{currency}: the sum is not compared with {name}, {amount}");
                 note(NoteKind::Unchecked, text);
@@ -301,7 +301,7 @@ impl MessageTotals {
         if !is_explained {
             let sum =
                 total.sum.0.map_or("no amount of 38 digits".to_owned(), |sum| format!("{sum}{currency}"));
-            let (name, its) = (name(total_plan.amount_name), count_words(total.count));
+            let (name, its) = (name(total_plan.amount_label), count_words(total.count));
             let verb = if total.count == 1 { "comes" } else { "come" };
             note(NoteKind::Differs, format!("{name} is {amount}{currency}, {its} in it {verb} to {sum}"));
         }

@@ -235,13 +235,13 @@ impl ItchDecoder {
             midnight: origin.midnight,
             times_are_valid: true,
         };
-        let mut good = true;
+        let mut is_good = true;
         let messages_of = |type_index: usize| &lists[type_index][..counts[type_index]];
         for spot in messages_of(ADD) {
             let m = AddOrder::new(message_body(bytes, spot));
             let (ts, offset) = ends.end_unit(spot, m.timestamp(), ADD);
             let (id, side) = (stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
-            good &= (id != InstrumentId::NONE) & (side != 0) & fits_number(m.order()) & (m.shares() != 0);
+            is_good &= (id != InstrumentId::NONE) & (side != 0) & fits_number(m.order()) & (m.shares() != 0);
             let mut f = PrototypeFrame::from_image(
                 copy_image(spare_arena, spot.frames_offset, &images.order_new),
                 ts,
@@ -258,7 +258,7 @@ impl ItchDecoder {
             let (ts, offset) = ends.end_unit(spot, m.timestamp(), ADD_MPID);
             let (id, side) = (stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
             let firm = firms.id(&m.attribution()).unwrap_or(0);
-            good &= (id != InstrumentId::NONE)
+            is_good &= (id != InstrumentId::NONE)
                 & (side != 0)
                 & (firm != 0)
                 & fits_number(m.order())
@@ -278,7 +278,7 @@ impl ItchDecoder {
         for spot in messages_of(DELETE) {
             let m = OrderDelete::new(message_body(bytes, spot));
             let (ts, offset) = ends.end_unit(spot, m.timestamp(), DELETE);
-            good &= fits_number(m.order());
+            is_good &= fits_number(m.order());
             PrototypeFrame::from_image(
                 copy_image(spare_arena, spot.frames_offset, &images.order_cancel),
                 ts,
@@ -289,7 +289,7 @@ impl ItchDecoder {
         for spot in messages_of(EXECUTED) {
             let m = OrderExecuted::new(message_body(bytes, spot));
             let (ts, offset) = ends.end_unit(spot, m.timestamp(), EXECUTED);
-            good &= fits_number(m.order()) & fits_number(m.match_number()) & (m.shares() != 0);
+            is_good &= fits_number(m.order()) & fits_number(m.match_number()) & (m.shares() != 0);
             let mut f = PrototypeFrame::from_image(
                 copy_image(spare_arena, spot.frames_offset, &images.execution_frame),
                 ts,
@@ -303,7 +303,7 @@ impl ItchDecoder {
         for spot in messages_of(CANCEL) {
             let m = OrderCancel::new(message_body(bytes, spot));
             let (ts, offset) = ends.end_unit(spot, m.timestamp(), CANCEL);
-            good &= fits_number(m.order()) & (m.shares() != 0);
+            is_good &= fits_number(m.order()) & (m.shares() != 0);
             let mut f = PrototypeFrame::from_image(
                 copy_image(spare_arena, spot.frames_offset, &images.order_amend),
                 ts,
@@ -317,7 +317,7 @@ impl ItchDecoder {
         for spot in messages_of(REPLACE) {
             let m = OrderReplace::new(message_body(bytes, spot));
             let (ts, offset) = ends.end_unit(spot, m.timestamp(), REPLACE);
-            good &= fits_number(m.order()) & fits_number(m.new_order()) & (m.shares() != 0);
+            is_good &= fits_number(m.order()) & fits_number(m.new_order()) & (m.shares() != 0);
             let mut f = PrototypeFrame::from_image(
                 copy_image(spare_arena, spot.frames_offset, &images.order_cancel),
                 ts,
@@ -342,7 +342,7 @@ impl ItchDecoder {
             let (ts, offset) = ends.end_unit(spot, m.timestamp(), TRADE);
             let id = stocks.id(m.stock_locate(), &m.stock());
             let is_simple = (m.order() == 0) & (m.side() == b'B') & (m.shares() != 0);
-            good &= (id != InstrumentId::NONE) & is_simple & fits_number(m.match_number());
+            is_good &= (id != InstrumentId::NONE) & is_simple & fits_number(m.match_number());
             let mut f = PrototypeFrame::from_image(
                 copy_image(spare_arena, spot.frames_offset, &images.trade),
                 ts,
@@ -350,8 +350,8 @@ impl ItchDecoder {
             );
             f.print(id, m.price(), m.shares(), m.match_number());
         }
-        good &= ends.times_are_valid;
-        if !good {
+        is_good &= ends.times_are_valid;
+        if !is_good {
             *singly = n;
             return batch_start;
         }

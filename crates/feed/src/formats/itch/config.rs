@@ -209,8 +209,10 @@ fn day_midnight(date: &[u8], zone: &str) -> Result<Option<i64>, String> {
         let part = date.get(range)?;
         part.iter().try_fold(0i64, |n, b| b.is_ascii_digit().then(|| n * 10 + i64::from(b - b'0')))
     };
-    let well = date.len() == 10 && date[4] == b'-' && date[7] == b'-';
-    let (Some(year), Some(month), Some(day), true) = (digits(0..4), digits(5..7), digits(8..10), well) else {
+    let is_well_formed = date.len() == 10 && date[4] == b'-' && date[7] == b'-';
+    let (Some(year), Some(month), Some(day), true) =
+        (digits(0..4), digits(5..7), digits(8..10), is_well_formed)
+    else {
         return Ok(None);
     };
     midnight(year, month, day, zone)

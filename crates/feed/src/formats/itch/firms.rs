@@ -44,7 +44,7 @@ impl FirmCache {
     }
 
     /// Looks the id up, if the name has one.
-    pub fn look_up(&mut self, letters: &[u8; 4], dictionary: &Dictionary) {
+    pub fn resolve_id(&mut self, letters: &[u8; 4], dictionary: &Dictionary) {
         let name = letters.trim_ascii_end();
         if *letters != [0; 4]
             && !name.is_empty()
@@ -78,7 +78,7 @@ mod tests {
             let letters = name(n);
             assert_eq!(firms.id(&letters), None);
             dictionary.intern(NameKind::Firm, letters.trim_ascii_end()).unwrap();
-            firms.look_up(&letters, &dictionary);
+            firms.resolve_id(&letters, &dictionary);
             assert_eq!(firms.id(&letters), dictionary.get(NameKind::Firm, letters.trim_ascii_end()));
         }
         let right = |n: u32| {
@@ -88,7 +88,7 @@ mod tests {
                 .is_none_or(|id| Some(id) == dictionary.get(NameKind::Firm, letters.trim_ascii_end()))
         };
         assert!((0..3_000).all(right));
-        firms.look_up(b"    ", &dictionary);
+        firms.resolve_id(b"    ", &dictionary);
         assert_eq!((firms.id(&[0; 4]), firms.id(b"    ")), (Some(0), None));
         firms.match_dictionary(&dictionary);
         firms.match_dictionary(&Dictionary::default());

@@ -55,9 +55,9 @@ pub(super) fn write_events(
     let ItchEventWriter { block, count, last_start: last, .. } = out;
     let header = FrameHeader::read(&block.arena[last..]);
     header.with_flags(flags::LAST).write(&mut block.arena[last..]);
-    decoder.stocks.look_up(message.stock_locate(), dictionary, &decoder.config);
+    decoder.stocks.resolve_id(message.stock_locate(), dictionary, &decoder.config);
     if let ItchMessage::AddOrderMpid(m) = message {
-        decoder.firms.look_up(&m.attribution(), dictionary);
+        decoder.firms.resolve_id(&m.attribution(), dictionary);
     }
     Ok((ts, count))
 }

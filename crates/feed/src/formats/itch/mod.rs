@@ -164,7 +164,7 @@ impl ByteFormat for ItchFormat {
         (!self.text.with_orders).then_some("none")
     }
 
-    fn head_of_name(&self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    fn context_from_file_name(&self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
         date_of_source(&self.text, path)
     }
 }

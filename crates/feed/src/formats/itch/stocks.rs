@@ -89,7 +89,7 @@ impl StockLocateTable {
     }
 
     /// Looks the id up, if the name has one.
-    pub fn look_up(&mut self, locate: u16, dictionary: &Dictionary, config: &CheckedItchConfig) {
+    pub fn resolve_id(&mut self, locate: u16, dictionary: &Dictionary, config: &CheckedItchConfig) {
         let Some(symbol) = self.symbol(locate) else { return };
         let mut name = symbol.trim_ascii_end().to_vec();
         name.extend_from_slice(config.symbol_suffix.as_bytes());

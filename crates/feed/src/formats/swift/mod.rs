@@ -81,7 +81,7 @@ struct SwiftFieldTable {
     /// The slots that were asked of a field.
     requested_slots: [u64; 4],
     /// Values of group entries, in order.
-    hits: Vec<SwiftGroupValue>,
+    group_values: Vec<SwiftGroupValue>,
     /// Fields that nothing names and that are kept: a number for the name, the token, and how often the
     /// name was there before.
     unlisted_fields: Vec<(u64, u32, u32)>,
@@ -142,7 +142,7 @@ struct SwiftGroupValue {
     begins_entry: bool,
     slot: u8,
     token: u32,
-    value_index: Option<ValueIndex>,
+    value_number: Option<ValueIndex>,
 }
 
 /// SWIFT MT.
@@ -226,7 +226,7 @@ impl SwiftFieldTable {
         self.field_values.clear();
         self.message_slots.fill(None);
         self.requested_slots = [0; 4];
-        self.hits.clear();
+        self.group_values.clear();
         self.unlisted_fields.clear();
         self.sequences.clear();
         self.open_entries.clear();
@@ -267,7 +267,7 @@ impl SwiftFieldTable {
             let sequence = letters.next_sequence(number, letter);
             in_entry = letter == 0 && (number == 61 || in_entry && number == 86);
             let innermost = self.sequences.last().map_or(&b""[..], |span| span.slice(text));
-            let context = SwiftSequenceContext { innermost, letter: sequence, cover: letters.in_cover() };
+            let context = SwiftSequenceContext { innermost, letter: sequence, is_cover: letters.in_cover() };
             let (mut listed, mut split) = (in_entry && wants.entries != 0, None);
             let (option, qualified) = (option_bit(letter), qualifier_word(value));
             for want in wants.for_number(number) {
@@ -321,20 +321,20 @@ impl SwiftFieldTable {
                         self.message_slots[usize::from(want.slot)] = index;
                     }
                     Some((group, first)) => {
-                        let hit = SwiftGroupValue {
+                        let group_value = SwiftGroupValue {
                             group_index: group,
                             begins_entry: first,
                             slot: want.slot,
                             token: i as u32,
-                            value_index: index,
+                            value_number: index,
                         };
-                        self.hits.push(hit);
+                        self.group_values.push(group_value);
                         listed = true;
                     }
                 }
             }
             transactions += u32::from(sequence == b'B' && (number, letter) == (21, 0));
-            if number == 72 && wants.return_slot != 0 && !context.cover && std::mem::take(&mut before_72) {
+            if number == 72 && wants.return_slot != 0 && !context.is_cover && std::mem::take(&mut before_72) {
                 let code = values::return_code(value).map(|code| {
                     let value_start = base + token.start as usize;
                     let span = Span { start: value_start + code.start, end: value_start + code.end };
@@ -657,26 +657,26 @@ impl ParsedMessage for SwiftMessageView<'_> {
         cursor: &mut EntryCursor,
         entry: &mut [Option<ValueIndex>],
     ) -> Result<bool, MessageRefusal> {
-        let hits = &self.table.hits;
-        let of_group = |hit: &SwiftGroupValue| usize::from(hit.group_index) == group;
-        let Some(first_hit) =
-            (cursor.position..hits.len()).find(|&i| of_group(&hits[i]) && hits[i].begins_entry)
+        let group_values = &self.table.group_values;
+        let of_group = |group_value: &SwiftGroupValue| usize::from(group_value.group_index) == group;
+        let Some(first_index) = (cursor.position..group_values.len())
+            .find(|&i| of_group(&group_values[i]) && group_values[i].begins_entry)
         else {
             return Ok(false);
         };
-        let mut hit_index = first_hit;
-        while let Some(hit) = hits.get(hit_index) {
-            if of_group(hit) {
+        let mut next_index = first_index;
+        while let Some(group_value) = group_values.get(next_index) {
+            if of_group(group_value) {
                 // The next entry begins.
-                if hit.begins_entry && hit.token != hits[first_hit].token {
+                if group_value.begins_entry && group_value.token != group_values[first_index].token {
                     break;
                 }
-                let slot = &mut entry[usize::from(hit.slot)];
-                *slot = slot.or(hit.value_index);
+                let slot = &mut entry[usize::from(group_value.slot)];
+                *slot = slot.or(group_value.value_number);
             }
-            hit_index += 1;
+            next_index += 1;
         }
-        *cursor = EntryCursor { position: hit_index, entry_count: cursor.entry_count + 1 };
+        *cursor = EntryCursor { position: next_index, entry_count: cursor.entry_count + 1 };
         Ok(true)
     }
 

@@ -70,7 +70,7 @@ pub(super) struct SwiftSequenceContext<'p> {
     /// The letter, where sequences have letters.
     pub(super) letter: u8,
     /// Sequence B of a cover payment.
-    pub(super) cover: bool,
+    pub(super) is_cover: bool,
 }
 
 impl SwiftFieldSelection {
@@ -171,7 +171,7 @@ impl SwiftFieldTarget {
         self.options & option != 0
             && (self.qualifier == 0 || self.qualifier == qualifier)
             && match self.sequence.as_deref() {
-                None => !context.cover,
+                None => !context.is_cover,
                 Some(sequence) if context.innermost.is_empty() => sequence == [context.letter],
                 Some(sequence) => sequence == context.innermost,
             }

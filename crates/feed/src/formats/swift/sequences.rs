@@ -35,10 +35,10 @@ enum SwiftSequenceRule {
 }
 
 impl SwiftSequenceTracker {
-    /// Makes the sequence state for a message of this type; `cover` must be true if its variant is COV.
-    pub(super) fn for_type(kind: SwiftMessageType, cover: bool) -> Self {
+    /// Makes the sequence state for a message of this type; `is_cover` must be true if its variant is COV.
+    pub(super) fn for_type(kind: SwiftMessageType, is_cover: bool) -> Self {
         let rule = match kind {
-            SwiftMessageType::Mt(202 | 205) if cover => SwiftSequenceRule::Cover,
+            SwiftMessageType::Mt(202 | 205) if is_cover => SwiftSequenceRule::Cover,
             SwiftMessageType::Mt(101 | 110 | 207 | 210) => {
                 SwiftSequenceRule::Related { amounts_end_it: false }
             }

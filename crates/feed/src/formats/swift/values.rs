@@ -88,9 +88,9 @@ impl SwiftFieldValue {
                 scratch.extend_from_slice(value_left);
             }
             SwiftValueKind::Part(SubfieldFormat::Amount) => value::write_amount(text, scratch),
-            SwiftValueKind::Signed(less) => {
+            SwiftValueKind::Signed(is_negative) => {
                 // Nothing is not less than nothing.
-                if less && text.iter().any(|b| (b'1'..=b'9').contains(b)) {
+                if is_negative && text.iter().any(|b| (b'1'..=b'9').contains(b)) {
                     scratch.push(b'-');
                 }
                 value::write_amount(text, scratch);
@@ -149,8 +149,8 @@ pub(super) fn select_part(
         SwiftFieldSelector::Signed => {
             let amount = parts.as_slice().iter().find(|part| part.kind == SubfieldFormat::Amount)?;
             let mark = parts.get(value, "mark").unwrap_or_default();
-            let less = parts.part("sign").is_some() || matches!(mark, b"D" | b"RC" | b"ED");
-            Some(SwiftFieldValue::from_span(span_of(amount), SwiftValueKind::Signed(less)))
+            let is_negative = parts.part("sign").is_some() || matches!(mark, b"D" | b"RC" | b"ED");
+            Some(SwiftFieldValue::from_span(span_of(amount), SwiftValueKind::Signed(is_negative)))
         }
         SwiftFieldSelector::Country => {
             let country_start = value_span.start + country_offset(value)?;

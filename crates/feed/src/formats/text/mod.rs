@@ -178,7 +178,7 @@ struct TextFieldSelection {
     /// For each group, the members that belong to the entries around its own entries.
     outer_members: Vec<OuterMembers>,
     /// Of each group, the number of slots of an entry.
-    entry_slots: Vec<usize>,
+    entry_slot_counts: Vec<usize>,
     slots: usize,
     keeps_unlisted: bool,
     time_paths: TextTimes,
@@ -338,7 +338,7 @@ impl TextFieldSelection {
             count_slots: Vec::new(),
             word_paths,
             outer_members: Vec::new(),
-            entry_slots: Vec::new(),
+            entry_slot_counts: Vec::new(),
             slots,
             keeps_unlisted: places.keeps,
             time_paths: times,
@@ -376,7 +376,7 @@ impl TextFieldSelection {
                 }
             }
             this.outer_members.push(outer);
-            this.entry_slots.push(1 + usize::from(places.members.values().copied().max().unwrap_or(0)));
+            this.entry_slot_counts.push(1 + usize::from(places.members.values().copied().max().unwrap_or(0)));
         }
         let mut patterns: Vec<_> = this.by_path.keys().filter(|path| path.contains("[]")).cloned().collect();
         patterns.sort_unstable();
@@ -603,7 +603,7 @@ impl TextMessageView<'_> {
             let Some(target) = self.table.targets_of_path(entry.path) else { continue };
             if target.outer_groups.contains(&group) {
                 let path = self.leaves.path(entry.path);
-                let mut entry_slots = vec![None; self.field_selection.entry_slots[group]];
+                let mut entry_slots = vec![None; self.field_selection.entry_slot_counts[group]];
                 self.fill_entry(group, *entry, &mut entry_slots);
                 for ((list, slot), value) in outer.slots.iter().zip(values.iter_mut()) {
                     if jsonl::path::covers(list, path) {

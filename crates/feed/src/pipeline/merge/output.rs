@@ -263,7 +263,7 @@ impl MergedTape {
         if source != 0 && !f.input.sources.contains_key(&source) {
             self.define_source_from_log(f, source)?;
         }
-        if layout.venue {
+        if layout.has_venue {
             let own_id = u16::from_le_bytes([f.frame[at::VENUE], f.frame[at::VENUE + 1]]);
             self.define_name(f, NameKind::Venue, own_id.into())?;
         }
@@ -507,7 +507,7 @@ fn write_ids(input: &TapeReading, layout: &IdLayout, header: FrameHeader, frame:
         0 => Some(0),
         own_id => input.ids[dict as usize].get(own_id as usize).copied().filter(|id| *id != 0),
     };
-    if layout.venue {
+    if layout.has_venue {
         let own_id = u16::from_le_bytes([frame[at::VENUE], frame[at::VENUE + 1]]);
         let Some(id) = id_of(NameKind::Venue, own_id.into()) else { return false };
         frame[at::VENUE..at::VENUE + 2].copy_from_slice(&(id as u16).to_le_bytes());

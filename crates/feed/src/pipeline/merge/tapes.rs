@@ -101,7 +101,7 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
     let state_reader = MergeStateReader::open(dir)?;
     let existing = id_of(dir)?;
     match &state_reader {
-        Some(state_reader) => same_inputs(state_reader.first(), &identities)?,
+        Some(state_reader) => check_same_inputs(state_reader.first(), &identities)?,
         None if existing.is_some() && Reader::open(dir, StartPosition::Oldest)?.next()?.is_some() => {
             return Err(other_tape(dir));
         }
@@ -122,7 +122,7 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
     // Only now is nobody else writing.
     let (state, log) = match MergeStateReader::open(dir)? {
         Some(state_reader) => {
-            same_inputs(state_reader.first(), &identities)?;
+            check_same_inputs(state_reader.first(), &identities)?;
             let stored_state = state_reader.state_at(writer.end().0)?.ok_or_else(|| other_tape(dir))?;
             (stored_state.merge_state, MergeStateLog::resume(dir, stored_state.bytes)?)
         }
@@ -421,7 +421,7 @@ fn absolute_paths(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Refuses other tapes than those that were merged before.
-fn same_inputs(before: &MergeRecord, now: &[InputIdentity]) -> Result<(), Error> {
+fn check_same_inputs(before: &MergeRecord, now: &[InputIdentity]) -> Result<(), Error> {
     if before.inputs.len() != now.len() {
         let reason =
             format!("the tape is a merge of {} tapes, and {} are given", before.inputs.len(), now.len());

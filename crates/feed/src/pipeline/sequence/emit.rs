@@ -160,19 +160,19 @@ impl UnitEmitter<'_> {
     /// Takes any other unit.
     fn emit_unit(&mut self, unit: &BlockMessage, is_ahead: bool) -> Result<(), Error> {
         let frames = self.cursor.arena..unit.end as usize;
-        let late = *self.running_max < *self.placed_max && !unit.is_progress() && !is_ahead;
+        let is_late = *self.running_max < *self.placed_max && !unit.is_progress() && !is_ahead;
         if !self.enter_account(unit, &frames)? {
             self.piece_builder.skip_frames(frames);
         } else {
             let source = self.source_of(unit, &frames);
-            self.flag_frames(unit, &frames, TimeFlags { is_ahead, is_late: late });
+            self.flag_frames(unit, &frames, TimeFlags { is_ahead, is_late });
             let fixup_range = self.cursor.fixup..unit.fixups_end as usize;
             let cursor = &*self.cursor;
             match self
                 .block
                 .full_dictionary(fixup_range.clone(), self.names.0, |fixup| cursor.resolved_id(fixup))
             {
-                Some(dict) => self.refuse_unit(unit, frames, source, late, dict)?,
+                Some(dict) => self.refuse_unit(unit, frames, source, is_late, dict)?,
                 None => self.place_unit(unit, &frames, fixup_range),
             }
         }
@@ -334,11 +334,11 @@ impl UnitEmitter<'_> {
     /// Has the frames of a unit go onto the tape, with the ids of its names and the definitions of those that are new.
     fn place_unit(&mut self, unit: &BlockMessage, frames: &Range<usize>, fixup_range: Range<usize>) {
         *self.events += u64::from(unit.events);
-        let repeat = matches!(unit.kind, BlockMessageKind::Repeat { .. });
+        let is_repeat = matches!(unit.kind, BlockMessageKind::Repeat { .. });
         let mut flagged = frames.start;
         for f in fixup_range {
             let fixup = self.block.fixups[f];
-            if repeat {
+            if is_repeat {
                 self.piece_builder.flag_range(self.block, &mut flagged, fixup.frame as usize);
             }
             let id = match self.cursor.resolved_id(&fixup) {
@@ -348,7 +348,7 @@ impl UnitEmitter<'_> {
             let width = if fixup.dict == NameKind::Venue { 2 } else { 4 };
             patch_bytes(&mut self.block.arena, fixup.id_offset as usize, &id.to_le_bytes()[..width]);
         }
-        if repeat {
+        if is_repeat {
             self.piece_builder.flag_range(self.block, &mut flagged, frames.end);
         }
     }
@@ -376,7 +376,7 @@ impl UnitEmitter<'_> {
         unit: &BlockMessage,
         frames: Range<usize>,
         source: u32,
-        late: bool,
+        is_late: bool,
         dict: NameKind,
     ) -> Result<(), Error> {
         self.block.recount_unit(self.cursor.unit_index, TurnVerdict::Quarantined);
@@ -385,7 +385,7 @@ impl UnitEmitter<'_> {
         let source = self.definition_with_head(unit, frames.start, source);
         let added =
             refuse_names(self.block, self.log, RefusedUnit { unit, ts: *self.running_max, source }, dict)?;
-        if late {
+        if is_late {
             set_flag(&mut self.block.added[added.clone()], flags::LATE);
         }
         self.piece_builder.insert(frames.start, added);

@@ -56,7 +56,7 @@ pub struct ReceiveTimeReader {
     times_file: File,
     times_path: PathBuf,
     /// Next byte of the file.
-    offset: u64,
+    times_offset: u64,
     /// Stretches that have not been given to a block wholly.
     pending_ranges: Vec<(u64, UnixNanos)>,
     ranges_end: u64,
@@ -75,17 +75,17 @@ impl ReceiveTimeReader {
         let mut this = Self {
             times_file: file,
             times_path: path,
-            offset: 0,
+            times_offset: 0,
             pending_ranges: Vec::new(),
             ranges_end: 0,
             has_ended: false,
         };
         // Entries are short beside what they speak of; those before the place are read and dropped.
         loop {
-            let start_offset = this.offset;
+            let start_offset = this.times_offset;
             this.poll()?;
             this.pending_ranges.retain(|(end, _)| *end > from);
-            if this.offset == start_offset {
+            if this.times_offset == start_offset {
                 return Ok(this);
             }
         }
@@ -97,16 +97,16 @@ impl ReceiveTimeReader {
     /// Fails if the file cannot be read.
     pub fn poll(&mut self) -> Result<(u64, bool), Error> {
         let mut buf = [0; ENTRY * LOOK_ENTRIES];
-        let (path, offset) = (&self.times_path, self.offset);
+        let (path, offset) = (&self.times_path, self.times_offset);
         let fail = |source| Error::Read { path: path.clone(), offset, source };
         let n = match self.has_ended {
             true => 0,
-            false => read_at(&self.times_file, &mut buf, self.offset).map_err(fail)?,
+            false => read_at(&self.times_file, &mut buf, self.times_offset).map_err(fail)?,
         };
         let (entries, _) = buf[..n].as_chunks::<ENTRY>();
         for entry in entries {
             let (end, ts) = parse_entry(entry);
-            self.offset += ENTRY as u64;
+            self.times_offset += ENTRY as u64;
             if ts == END {
                 self.has_ended = true;
                 break;

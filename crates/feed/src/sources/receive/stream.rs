@@ -146,10 +146,10 @@ pub fn copy(
         }
         let time_left = limit.map(|limit| limit.saturating_sub(last_read.elapsed()));
         let ready = context.wait(fd, listener, time_left);
-        if ready.second {
+        if ready.is_second_ready {
             side.refuse_new_senders(fd, context);
         }
-        if !ready.first {
+        if !ready.is_first_ready {
             if let Some(limit) = limit.filter(|limit| last_read.elapsed() >= *limit) {
                 let peer = side.peer.map_or_else(|| "its sender".to_owned(), |peer| peer.to_string());
                 context
@@ -231,7 +231,7 @@ fn copy_pipe(
         if context.is_stopped() {
             return Ok(StreamEnd::Here);
         }
-        if pause_if_full(context) || !context.wait(pipe, None, None).first {
+        if pause_if_full(context) || !context.wait(pipe, None, None).is_first_ready {
             continue;
         }
         // The data in the pipe stays there, and the journal has all moved data: nothing is in hand.

@@ -17,9 +17,9 @@ pub struct HaltSignal {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitReadiness {
     /// The first descriptor is ready.
-    pub first: bool,
+    pub is_first_ready: bool,
     /// The second descriptor is ready.
-    pub second: bool,
+    pub is_second_ready: bool,
 }
 
 impl HaltSignal {
@@ -66,8 +66,8 @@ impl ReceiverContext {
         ];
         match self.poll(&mut fds, most) {
             true => WaitReadiness {
-                first: !fds[0].revents().is_empty(),
-                second: second_fd.is_some() && !fds[2].revents().is_empty(),
+                is_first_ready: !fds[0].revents().is_empty(),
+                is_second_ready: second_fd.is_some() && !fds[2].revents().is_empty(),
             },
             false => WaitReadiness::default(),
         }

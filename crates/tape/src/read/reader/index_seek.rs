@@ -214,15 +214,15 @@ impl Reader {
         Ok(Some((ordinal, Frame { position: segment.base_position.plus(offset), header, bytes })))
     }
 
-    /// Steps over frames up to the next event of `query`, or with `meta` the next bookkeeping.
-    fn advance_to(&mut self, query: TimeQuery, meta: bool) -> Result<Option<(u64, FrameHeader)>> {
+    /// Steps over frames up to the next event of `query`, or with `wants_meta` the next bookkeeping.
+    fn advance_to(&mut self, query: TimeQuery, wants_meta: bool) -> Result<Option<(u64, FrameHeader)>> {
         loop {
             while !self.index_cursor.covers(self.position, query) {
                 self.pass_chunks(query)?;
             }
             let Some((offset, header)) = self.advance()? else { return Ok(None) };
             if header.is_meta() {
-                if meta {
+                if wants_meta {
                     return Ok(Some((offset, header)));
                 }
                 continue;

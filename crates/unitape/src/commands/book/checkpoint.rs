@@ -31,7 +31,7 @@ pub struct CheckpointArgs {
 pub fn run(args: &CheckpointArgs) -> output::Result {
     output::print_hot_notice(&args.dir);
     let Some(every) = args.every else { return verify_checkpoints(args) };
-    let (totals, outcome) = write(&args.dir, every, args.read.options())?;
+    let (totals, outcome) = write_checkpoints(&args.dir, every, args.read.options())?;
     match args.json {
         true => {
             output::print_json(&serde_json::json!({ "checkpoints": totals.count, "bytes": totals.bytes }))?
@@ -42,7 +42,7 @@ pub fn run(args: &CheckpointArgs) -> output::Result {
 }
 
 /// Writes a checkpoint of the tape in `dir` after each `every` events.
-pub fn write(
+pub fn write_checkpoints(
     dir: &Path,
     every: NonZeroU64,
     read: ReadOptions,

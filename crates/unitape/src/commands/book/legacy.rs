@@ -127,7 +127,7 @@ pub fn run(args: LegacyArgs) -> output::Result {
     let mut written = CommandOutcome::Clean;
     if let Some(every) = args.checkpoint_every {
         note_new_call("unitape book checkpoint TAPE --every N");
-        let (totals, outcome) = checkpoint::write(&dir, every, read_args.options())?;
+        let (totals, outcome) = checkpoint::write_checkpoints(&dir, every, read_args.options())?;
         note!("unitape: {} checkpoints written, {}", grouped(totals.count), bytes(totals.bytes));
         written = outcome;
     }

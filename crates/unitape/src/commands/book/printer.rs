@@ -81,7 +81,7 @@ impl<'a> BookPrinter<'a> {
         let is_there = stop_point.is_none_or(|stop_point| note_absent_point(stop_point, presence, &replay));
         let is_clean = printer.note_flaws(&replay)? && is_there;
         let outcome = match is_clean {
-            true => output::outcome_after_rewinds(replay.rewinds()),
+            true => output::outcome_after_rewinds(replay.rewind_count()),
             false => CommandOutcome::Flawed,
         };
         printer.destination.finish()?;
@@ -241,14 +241,14 @@ impl<'a> BookPrinter<'a> {
             return Ok(());
         }
         let has_changed = match choice.basis {
-            Some(basis) => change.top && change.basis == Some(basis),
-            None => change.best,
+            Some(basis) => change.top_changed && change.basis == Some(basis),
+            None => change.best_changed,
         };
         if has_changed && self.is_chosen(tape, change.listing, false) {
             self.print_best_price(&BestPriceRow::for_venue(tape, moment, listing, choice.basis))?;
         }
         let has_several = || tape.books.listings_of(listing.instrument()).count() > 1;
-        if change.consolidated && choice.wants_all_venues() && has_several() {
+        if change.consolidated_changed && choice.wants_all_venues() && has_several() {
             self.print_best_price(&BestPriceRow::for_all_venues(tape, moment, listing.instrument()))?;
         }
         Ok(())

@@ -78,7 +78,7 @@ struct PacketCopies {
 type PacketStreams = BTreeMap<(ExchangeChannel, u32), Vec<PacketCopies>>;
 
 /// Writes configuration, templates and capture.
-pub fn write(
+pub fn write_depth_feeds(
     demo_dir: &DemoDirectory,
     seconds: u64,
     to_file: impl FnOnce(&Path, u64, &mut CaptureMaker) -> Result<(), CommandFailure>,

@@ -137,7 +137,7 @@ pub struct MessageCounts {
 }
 
 /// Writes all feeds below `demo_dir`, and their configuration.
-pub fn write(
+pub fn write_feeds(
     demo_dir: &DemoDirectory,
     commands: &mut CommandRunner<'_>,
     seconds: u64,
@@ -164,7 +164,7 @@ pub fn write(
     let mut copy = DropCopy::new(flow_config(seconds), NOISE)?.to_close();
     let orders = demo_dir.path("feeds/orders.fix");
     let truth = write_file("make orders", &orders, order_bytes, stop, |out| copy.write_fix(out))?;
-    let depth = depth::write(demo_dir, seconds, |path, depth_bytes, making| {
+    let depth = depth::write_depth_feeds(demo_dir, seconds, |path, depth_bytes, making| {
         write_file("make depth", path, depth_bytes, stop, |out| making.write(out))
     })?;
     // The mapping of a feed is a name or a path. From this one `quarantine retry` finds it wherever it runs.

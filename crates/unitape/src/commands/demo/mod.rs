@@ -140,7 +140,7 @@ fn run_demo(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFa
     let demo_dir = DemoDirectory::prepare(args.dir.as_deref())?;
     let mut commands = CommandRunner::new(&demo_dir, stop);
     let mut times = PhaseTimes::default();
-    let written_feeds = feeds::write(&demo_dir, &mut commands, args.seconds, stop)?;
+    let written_feeds = feeds::write_feeds(&demo_dir, &mut commands, args.seconds, stop)?;
     times.make_s = started.elapsed().as_secs_f64();
 
     let started_at = Instant::now();

@@ -152,7 +152,7 @@ fn print_counts(replay: &FxReplay) -> output::Result {
     let outcome = if no_room + counters.controls_no_room > 0 || first_address.seq > 1 {
         CommandOutcome::Flawed
     } else {
-        output::outcome_after_rewinds(replay.rewinds())
+        output::outcome_after_rewinds(replay.rewind_count())
     };
     let outcome = read_args::finish_flaws(replay.flaws(), outcome);
     read_args::finish(replay.reader(), replay.names().lost_names(), outcome)

@@ -24,8 +24,8 @@ pub fn explain_message(m: &MessageExplanation) -> Vec<String> {
     let mut out = String::new();
     // Writing to a String cannot fail, here and below.
     _ = write!(out, "#{} at byte {}, {} bytes: ", m.n, m.offset, m.length);
-    if !m.type_is.is_empty() {
-        _ = write!(out, "{} {} ", m.type_is, m.message_type);
+    if !m.type_label.is_empty() {
+        _ = write!(out, "{} {} ", m.type_label, m.message_type);
     }
     out.push_str(&match m.outcome {
         ExplainedOutcome::Events => match &m.events[..] {

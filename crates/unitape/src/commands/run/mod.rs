@@ -142,7 +142,7 @@ pub fn run(args: RunArgs) -> output::Result {
         stop: output::stop_flag()?,
         stop_signal: None,
         reload: Arc::default(),
-        changes: args.supervised,
+        reports_changes: args.supervised,
         events: &events,
     };
     let report = if prepared.config.run.segments == FeedProcessMode::Apart && args.segment.is_none() {

@@ -15,7 +15,7 @@ use unitape_query::{EventCursor, EventSelection, FilterCounts};
 pub fn selection(args: &CatArgs) -> Result<EventSelection, CommandFailure> {
     let mut selection = args.select.parse()?;
     selection.kinds.extend(rows::schema(args)?.map(|schema| schema.kind()));
-    selection.bookkeeping = args.all;
+    selection.includes_bookkeeping = args.all;
     Ok(selection)
 }
 
@@ -49,8 +49,8 @@ pub fn explain(args: &CatArgs, cursor: &EventCursor, dir: &Path) {
             info.end_position
         ));
     } else if counts.of_kinds == 0 {
-        let (kinds, messages) = filter.kinds();
-        let kinds = kinds.iter().map(|kind| kind.name()).chain(messages.then_some(MESSAGE));
+        let (kinds, includes_messages) = filter.kinds();
+        let kinds = kinds.iter().map(|kind| kind.name()).chain(includes_messages.then_some(MESSAGE));
         let kinds = kinds.collect::<Vec<_>>().join(", ");
         reasons.push(format!("no event of kind {kinds}; there are: {}", kinds_text(counts)));
     } else if reasons.is_empty() {

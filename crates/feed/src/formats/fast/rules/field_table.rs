@@ -245,7 +245,12 @@ impl FastFieldTable {
     }
 
     #[inline]
-    fn child_node(&mut self, parent: u32, name: &QualifiedName, sequence: bool) -> Result<u32, TooManyPaths> {
+    fn child_node(
+        &mut self,
+        parent: u32,
+        name: &QualifiedName,
+        is_sequence: bool,
+    ) -> Result<u32, TooManyPaths> {
         // A name lives as long as the templates do, so its address identifies it for that time.
         let address = std::ptr::from_ref(name) as usize;
         let node = &mut self.nodes[parent as usize];
@@ -258,7 +263,7 @@ impl FastFieldTable {
                 node.last_child = n + 1;
                 Ok(node.children[n].1)
             }
-            None => self.new_child(parent, address, &name.local, sequence),
+            None => self.new_child(parent, address, &name.local, is_sequence),
         }
     }
 
@@ -268,7 +273,7 @@ impl FastFieldTable {
         parent: u32,
         address: usize,
         name: &str,
-        sequence: bool,
+        is_sequence: bool,
     ) -> Result<u32, TooManyPaths> {
         if self.nodes.len() >= NODES_MAX {
             return Err(TooManyPaths);
@@ -287,7 +292,7 @@ impl FastFieldTable {
             true => (Some(parent), (parent_node.level & !SEQUENCE) + 1),
             false => (parent_node.sequence, parent_node.level),
         };
-        let node = self.make_node(path, sequence_node, level, sequence);
+        let node = self.make_node(path, sequence_node, level, is_sequence);
         self.nodes.push(node);
         Ok(number)
     }
@@ -297,7 +302,7 @@ impl FastFieldTable {
         path: String,
         sequence_node: Option<u32>,
         level: u32,
-        sequence: bool,
+        is_sequence: bool,
     ) -> TemplatePathNode {
         let wants = &self.field_selection;
         let mut node = TemplatePathNode { sequence: sequence_node, level, ..TemplatePathNode::root() };
@@ -327,8 +332,8 @@ impl FastFieldTable {
             wants.dropped_paths.contains(name) || wants.group_paths.iter().any(|g| g.sequence == name)
         };
         let dropped = is_dropped(&path) || names.iter().any(|(_, name)| is_dropped(name));
-        node.is_kept = wants.keeps_unlisted && !sequence && node.value_targets.is_empty() && !dropped;
-        if sequence {
+        node.is_kept = wants.keeps_unlisted && !is_sequence && node.value_targets.is_empty() && !dropped;
+        if is_sequence {
             let all = wants.group_paths.iter().enumerate();
             node.entries_of = all.clone().filter(|(_, g)| g.sequence == path).map(|(n, _)| n).collect();
             node.nested_groups = all
