@@ -95,7 +95,7 @@ impl TapeFollower {
     /// defined.
     ///
     /// # Errors
-    /// Fails as [`open`] does.
+    /// Fails as [`open_reader`] does.
     pub fn open(dir: &Path, options: ReadOptions) -> Result<(Self, DefinitionTable), Error> {
         let (reader, names) = open_reader(dir, options)?;
         let flaws = TapeFlaws::of_tape(dir, &reader);
@@ -208,7 +208,7 @@ impl TapeFollower {
     /// From then on, all frames are returned, also frames of other times.
     ///
     /// # Errors
-    /// Fails as [`open`] does.
+    /// Fails as [`open_reader`] does.
     pub fn reopen(&mut self) -> Result<DefinitionTable, Error> {
         let (reader, names) = open_reader(&self.tape_dir, self.options)?;
         self.flaws = TapeFlaws::of_tape(&self.tape_dir, &reader);

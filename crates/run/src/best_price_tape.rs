@@ -48,7 +48,7 @@ pub struct BestPriceTotals {
 /// use unitape_run::replay::ReplayOutcome;
 ///
 /// let mut prices = BestPriceTape::open("tape".as_ref(), "nbbo".as_ref(), Default::default())?;
-/// while prices.step()? != ReplayOutcome::AtEnd {}
+/// while prices.apply_next()? != ReplayOutcome::AtEnd {}
 /// println!("{} best prices", prices.close()?.events);
 /// # Ok::<(), unitape_run::Error>(())
 /// ```

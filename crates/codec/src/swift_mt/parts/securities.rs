@@ -90,7 +90,7 @@ pub(super) fn read_form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Resu
     Ok(true)
 }
 
-/// Returns whether [`form`] knows the text after the qualifier. Must be asked before the qualifier is read: a tag
+/// Returns whether [`read_form`] knows the text after the qualifier. Must be asked before the qualifier is read: a tag
 /// without a known form is never refused.
 #[inline(always)]
 fn is_generic(number: u8, letter: u8) -> bool {
