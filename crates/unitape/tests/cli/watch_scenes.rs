@@ -138,3 +138,11 @@ fn a_simple_day_refuses_other_scenarios() {
     };
     assert!(labels.clone().count() >= 8 && labels.into_iter().all(is_old), "{truth}");
 }
+
+/// A scenario without a scene would have no label in any market, and nobody would miss its alerts.
+#[test]
+fn every_scenario_has_a_scene() {
+    let ids = |ids: &mut dyn Iterator<Item = &'static str>| ids.collect::<std::collections::BTreeSet<&str>>();
+    let planted = ids(&mut Scenario::ALL.into_iter().map(Scenario::id));
+    assert_eq!(planted, ids(&mut unitape_watch::scenarios::ALL.iter().map(|entry| entry.id)));
+}

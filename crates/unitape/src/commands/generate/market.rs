@@ -70,10 +70,10 @@ pub struct MarketArgs {
     /// Messages between traders a day, of a full market
     #[arg(long, default_value_t = MarketConfig::default().comms)]
     comms: u32,
-    /// Scenes to plant, as scenario=count [default: all=3]
+    /// Scenes to plant, as scenario=count [default: all=3; fewer in a full market without room for these]
     #[arg(long, value_delimiter = ',', value_name = "SCENARIO=N")]
     plant: Option<Vec<String>>,
-    /// Scenes that just miss, as scenario=count [default: all=3]
+    /// Scenes that just miss, as scenario=count [default: all=3; fewer in a full market without room for these]
     #[arg(long, value_delimiter = ',', value_name = "SCENARIO=N")]
     near_miss: Option<Vec<String>>,
     /// Instruments to halt for a while
@@ -212,6 +212,22 @@ fn start_ns(args: &MarketArgs) -> Result<u64, CommandFailure> {
     days.map(|days| days + usual).ok_or_else(|| CommandFailure::Usage("--date: before 1970".to_owned()))
 }
 
+/// Makes a full market. Of scenes that nobody asked for there are fewer if the market has no room for all of them.
+fn market_with_room(args: &MarketArgs, mut config: MarketConfig) -> Result<Market, CommandFailure> {
+    let is_default = args.plant.is_none() && args.near_miss.is_none();
+    loop {
+        let most =
+            config.day.plant.values().chain(config.day.near_misses.values()).copied().max().unwrap_or(0);
+        match Market::new(config.clone()) {
+            Err(unitape_sim::Error::NoRoom { .. }) if is_default && most > 0 => {
+                let scenes = [&mut config.day.plant, &mut config.day.near_misses];
+                scenes.into_iter().flat_map(|counts| counts.values_mut()).for_each(|count| *count -= 1);
+            }
+            market => return Ok(market?),
+        }
+    }
+}
+
 /// A day, or a full market.
 enum PlayedMarket {
     Day(Box<Sim>),
@@ -228,7 +244,7 @@ impl PlayedMarket {
             return Err(CommandFailure::Usage(reason.to_owned()));
         }
         let config = MarketConfig { day, days: args.days, comms: args.comms, ..MarketConfig::default() };
-        let mut market = Market::new(config)?;
+        let mut market = market_with_room(args, config)?;
         if let Some(path) = &args.control {
             let text = output::read_text(path)?;
             for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
