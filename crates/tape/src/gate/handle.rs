@@ -23,7 +23,7 @@ use crate::lockfree::{SharedMemory, flaw, gate};
 ///     reader: "risk".into(),
 ///     ahead_bytes: 128, // two messages
 ///     policy: GatePolicy::Wait { timeout: Duration::from_millis(1) },
-///     required: false,
+///     holds_when_absent: false,
 /// };
 /// let options = WriterOptions { segment_bytes: 1 << 20, gates: vec![gate], ..WriterOptions::default() };
 /// let mut orders = Publication::open(dir.path(), options)?;
