@@ -6,13 +6,14 @@ mod common;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use common::{ID, append, directory, mix, options, unit, writable};
 use unitape_model::Position;
 use unitape_tape::{
-    CHECKSUM_SPAN, Error, HEADER_PAGE, ReadOptions, Reader, RetentionLimits, StartPosition, SyncPolicy,
-    Writer, WriterOptions,
+    CHECKSUM_SPAN, Error, HEADER_PAGE, ReadOptions, Reader, RecorderLocation, RetentionLimits, StartPosition,
+    SyncPolicy, Writer, WriterOptions,
 };
 
 const SEED: u64 = 77;
@@ -87,6 +88,21 @@ fn follow(dir: &Path, segment_bytes: u64, done: &AtomicBool) -> u64 {
     segments
 }
 
+/// Joins a thread, and panics with the thread's own message if it panicked.
+fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Stores true when it is dropped, also by a panic: the readers of a writer that failed come to an end.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in the readers.
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 /// Writers that come, go and die, with a recorder that flushes all the time, on small segments of which the oldest are
 /// removed; readers that follow, and readers that read all again. No sum may be missed that is still to come, and none
 /// believed that is of another moment.
@@ -116,6 +132,7 @@ fn nobody_is_alarmed(hot: bool, segment_bytes: u64, units: u64) {
         let again = |n| scope.spawn(move || read_again(path, segment_bytes, done, n));
         let again: Vec<_> = (0..3).map(again).collect();
         let follow = scope.spawn(move || follow(path, segment_bytes, done));
+        let set_done = SetOnDrop(done);
         let (mut writer, mut bytes) = (writer, Vec::new());
         for n in 50..units {
             bytes.clear();
@@ -139,9 +156,9 @@ fn nobody_is_alarmed(hot: bool, segment_bytes: u64, units: u64) {
         }
         let end = writer.end();
         writer.close().unwrap();
-        done.store(true, Ordering::Release);
-        let read: Vec<_> = again.into_iter().map(|t| t.join().unwrap()).collect();
-        assert!(follow.join().unwrap() > 0);
+        drop(set_done);
+        let read: Vec<_> = again.into_iter().map(join).collect();
+        assert!(join(follow) > 0);
         (end, read)
     });
     let turns = end.0 / segment_bytes;
@@ -167,6 +184,58 @@ fn nobody_is_alarmed_by_a_writer_in_memory() {
 fn nobody_is_alarmed_by_a_position_within_a_span() {
     nobody_is_alarmed(false, 128 << 10, 40_000);
     nobody_is_alarmed(true, 128 << 10, 40_000);
+}
+
+/// A reader has mapped a hot segment to look up a frame. Before it compares the frame with its checksum, the writer
+/// closes, and the next writer fills the segment in another file. The reader compared the old file with the checksums of
+/// the new one, and reported damage.
+#[test]
+fn a_look_up_outlives_the_writer_whose_segment_it_has_mapped() {
+    const SEGMENT_BYTES: u64 = 128 << 10;
+    let (dir, hot_dir) = (directory(), directory());
+    let hot = hot_dir.path().join("hot");
+    let open = || Writer::open(dir.path(), ID, options(SEGMENT_BYTES, Some(&hot))).unwrap().0;
+    let mut writer = open();
+    let positions = append(&mut writer, SEED, 0, 30);
+    let mut reader = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
+    let sum = crc32c::crc32c(reader.frame_at(positions[20]).unwrap().bytes);
+    // A name that a backup has made keeps the reader from seeing at once that the file has lost its own.
+    let name = format!("{:016x}.seg", 0);
+    std::fs::hard_link(hot.join(&name), hot_dir.path().join(&name)).unwrap();
+    writer.close().unwrap();
+    let mut writer = open();
+    append(&mut writer, SEED, 30, 400);
+    assert!(writer.end().0 > CHECKSUM_SPAN);
+    writer.wait_durable(writer.end(), Duration::from_secs(180)).unwrap();
+    // As in a look-up that has just mapped the segment: the durable position is not known yet.
+    reader.set_verify(true);
+    assert_eq!(crc32c::crc32c(reader.frame_at(positions[20]).unwrap().bytes), sum);
+    writer.close().unwrap();
+}
+
+/// A reader has looked up a frame of a closed tape, so it has mapped the segment on the disk. The next writer writes to
+/// shared memory, and its frames are not on the disk yet. The reader read them, and could not look them up.
+#[test]
+fn a_look_up_finds_frames_that_are_not_recorded_yet() {
+    let (dir, hot_dir) = (directory(), directory());
+    let hot = hot_dir.path().join("hot");
+    let (mut writer, _) = Writer::open(dir.path(), ID, options(1 << 20, Some(&hot))).unwrap();
+    let old = append(&mut writer, SEED, 0, 30);
+    writer.close().unwrap();
+    let mut reader = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
+    while reader.next().unwrap().is_some() {}
+    reader.frame_at(old[20]).unwrap();
+    // Its recorder never comes.
+    let options = WriterOptions { recorder: RecorderLocation::External, ..options(1 << 20, Some(&hot)) };
+    let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
+    append(&mut writer, SEED, 30, 40);
+    let mut frames = 0;
+    while let Some(frame) = reader.next().unwrap() {
+        let (position, sum) = (frame.position, crc32c::crc32c(frame.bytes));
+        assert_eq!(crc32c::crc32c(reader.frame_at(position).unwrap().bytes), sum, "{position}");
+        frames += 1;
+    }
+    assert!(frames >= 10, "{frames} frames");
 }
 
 /// A tape of a writer that died, with its durable position within a span, and bytes after it in the same span.

@@ -42,6 +42,9 @@ pub(crate) struct MappedSegment {
     lock_pid: Option<u32>,
     /// The segment's pages are in this process's page table, or will be soon.
     entered: bool,
+    /// The file had the name `path` when it was mapped. False also where the file system gives a file another identity
+    /// by its name than by its descriptor.
+    was_named: bool,
     /// Data offset up to which the file has its blocks, as far as this process has reserved them.
     reserved_bytes: Arc<AtomicU64>,
 }
@@ -115,6 +118,7 @@ impl MappedSegment {
                 in_memory,
                 lock_pid: None,
                 entered: in_memory && allocation == SegmentAllocation::Ready,
+                was_named: false,
                 reserved_bytes: Arc::new(AtomicU64::new(reserved)),
             })
         })();
@@ -153,8 +157,8 @@ impl MappedSegment {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             other => other.with_context("open", path)?,
         };
-        let length = file.metadata().with_context("look at", path)?.len();
-        let file_bytes = HEADER_PAGE + size;
+        let file_meta = file.metadata().with_context("look at", path)?;
+        let (length, file_bytes) = (file_meta.len(), HEADER_PAGE + size);
         // A page that is mapped but not in the file is a SIGBUS, so the size is checked first.
         if length < file_bytes {
             return Err(Error::damage(
@@ -181,6 +185,7 @@ impl MappedSegment {
             in_memory,
             lock_pid: None,
             entered: false,
+            was_named: FileId::from_target(path) == Some(FileId::from(&file_meta)),
             reserved_bytes: Arc::new(AtomicU64::new(size)),
         }))
     }
@@ -208,6 +213,7 @@ impl MappedSegment {
             in_memory: self.in_memory,
             lock_pid: None,
             entered: self.entered,
+            was_named: self.was_named,
             reserved_bytes: self.reserved_bytes.clone(),
         }
     }
@@ -603,6 +609,15 @@ impl MappedSegment {
     /// Returns whether the file still has a name.
     pub fn is_linked(&self) -> bool {
         self.file.metadata().is_ok_and(|m| m.nlink() > 0)
+    }
+
+    /// Returns whether the file still has the name under which it was mapped. Another name, which a backup made of hard
+    /// links gives it, says nothing about the tape.
+    pub fn has_name(&self) -> bool {
+        self.file.metadata().is_ok_and(|meta| {
+            meta.nlink() > 0
+                && (!self.was_named || FileId::from_target(&self.path) == Some(FileId::from(&meta)))
+        })
     }
 
     /// Asks the processor for the line at data offset `offset`.

@@ -23,6 +23,11 @@ impl FileId {
     pub fn from_path(path: &Path) -> Option<Self> {
         std::fs::symlink_metadata(path).ok().map(|m| Self::from(&m))
     }
+
+    /// Identifies the file that an opening of this name finds now, also through a link.
+    pub fn from_target(path: &Path) -> Option<Self> {
+        std::fs::metadata(path).ok().map(|m| Self::from(&m))
+    }
 }
 
 impl From<&Metadata> for FileId {

@@ -55,17 +55,22 @@ impl SegmentLocator {
         }
     }
 
-    /// Maps the segment again if `mapping` is no longer the file that writers write to. Returns `None` if it still is.
+    /// Returns whether `mapping` is still the file that writers write to. The durable position and the checksums
+    /// describe that file only.
     ///
     /// A segment that was closed and opened again in between may have moved: the file has lost its name, or
     /// a hot one comes before it.
-    pub fn remap_moved(&self, mapping: &MappedSegment) -> Result<Option<MappedSegment>> {
+    pub fn is_current(&self, mapping: &MappedSegment) -> Result<bool> {
         let hot = self.hot_place()?.map(|dir| segment_path(&dir, mapping.segment_index));
-        let stale = match hot.filter(|path| path.exists()) {
-            Some(hot) => hot != mapping.path || !mapping.is_linked(),
-            None => !mapping.is_linked(),
-        };
-        if !stale {
+        Ok(match hot.filter(|path| path.exists()) {
+            Some(hot) => hot == mapping.path && mapping.has_name(),
+            None => mapping.has_name(),
+        })
+    }
+
+    /// Maps the segment again if `mapping` is no longer the file that writers write to. Returns `None` if it still is.
+    pub fn remap_moved(&self, mapping: &MappedSegment) -> Result<Option<MappedSegment>> {
+        if self.is_current(mapping)? {
             return Ok(None);
         }
         Ok(self.segment(mapping.segment_index)?.map(|(segment, _)| segment))

@@ -130,15 +130,22 @@ impl Reader {
     pub fn open_with(dir: &Path, start: StartPosition, options: ReadOptions) -> Result<Self> {
         let mut reader = Self::unpositioned(SegmentLocator::open(dir)?).with_options(options);
         match start {
-            StartPosition::Oldest => {
+            StartPosition::Oldest => loop {
                 let oldest_index = reader.segment_locator.indices()?.first().copied().unwrap_or(0);
                 reader.ordinal_known =
                     oldest_index == 0 && reader.segment_locator.oldest_position()? == Position(0);
                 match reader.begin_at(oldest_index) {
+                    // Retention has removed the segment since it was listed.
+                    Ok(false)
+                        if reader.segment_locator.indices()?.first().is_some_and(|&i| i > oldest_index) =>
+                    {
+                        continue;
+                    }
                     Ok(_) => reader.ordinal_known = true,
                     Err(e) => reader.pass_over(e)?,
                 }
-            }
+                break;
+            },
             StartPosition::End => {
                 let durable = load_durable(&reader.segment_locator.paths)
                     .map_or(Position(0), |durable| durable.position);
@@ -482,7 +489,7 @@ impl Reader {
         }
         // The segment may be one that a writer began again elsewhere, and that was removed since.
         let segment = self.segment.as_ref().expect("looked at");
-        if !segment.is_linked() {
+        if !segment.has_name() {
             self.segment_locator.explain_missing(segment.segment_index)?;
         }
         Ok(false)

@@ -357,13 +357,7 @@ impl SpanVerifier {
                 let passed = self.pass_bytes(base, limit, matched_end, to);
                 if is_closed && matched_end < committed_offset {
                     let gap_reason = "it has no sum of what the tape has after this";
-                    let path = scope.segment_locator.paths.crc(segment.segment_index);
-                    self.unverified_bytes.add_bytes(
-                        &path,
-                        gap_reason,
-                        base.plus(matched_end),
-                        base.plus(committed_offset),
-                    );
+                    self.add_unverified(scope, gap_reason, matched_end, committed_offset)?;
                     return Ok(to);
                 }
                 return Ok(passed);
@@ -379,8 +373,7 @@ impl SpanVerifier {
                     || StatePage::peek(&scope.segment_locator.paths)? > base.plus(committed_offset) =>
             {
                 let reason = "the sum of the last span is of another moment";
-                let path = scope.segment_locator.paths.crc(segment.segment_index);
-                self.unverified_bytes.add_bytes(&path, reason, base.plus(limit), base.plus(committed_offset));
+                self.add_unverified(scope, reason, limit, committed_offset)?;
                 Ok(to)
             }
             _ => Err(self.mismatch_error(segment, from, committed_offset)),
@@ -413,6 +406,7 @@ impl SpanVerifier {
         let segment = scope.segment;
         let path = scope.segment_locator.paths.crc(segment.segment_index);
         let sum_offset = (from / self.span * 4) as usize;
+        let mut abandoned_rounds = 0;
         for round in 0.. {
             if self.segment_sums.is_none() {
                 let bytes = segment.data_bytes / self.span * 4;
@@ -443,18 +437,45 @@ impl SpanVerifier {
                     )?
                     .durable;
                 let may_come = in_use && durable <= segment.end_position();
-                self.given_up = (round >= if may_come { WAITS } else { TRIES }).then_some(!may_come);
+                // Looks while a recorder is there do not count: it may have died only just now.
+                abandoned_rounds += u32::from(!may_come);
+                self.given_up = match may_come {
+                    true => (round >= WAITS).then_some(false),
+                    false => (abandoned_rounds > TRIES).then_some(true),
+                };
             }
             if let Some(reported) = self.given_up {
                 if reported {
-                    let (from, to) = (segment.base_position.plus(from), segment.base_position.plus(to));
-                    self.unverified_bytes.add_bytes(&path, "the checksum is missing", from, to);
+                    self.add_unverified(scope, "the checksum is missing", from, to)?;
                 }
                 break;
             }
             self.pause_and_drop_sums();
         }
         Ok(None)
+    }
+
+    /// Notes that the bytes between two data offsets could not be compared with the checksums.
+    ///
+    /// # Errors
+    /// Fails as at damage if the mapped file is no longer that of the tape: the checksums are of another file, and the
+    /// reader maps the segment again.
+    fn add_unverified(
+        &mut self,
+        scope: &SpanCheckContext<'_>,
+        reason: &str,
+        from: u64,
+        to: u64,
+    ) -> Result<()> {
+        let segment = scope.segment;
+        if !scope.segment_locator.is_current(segment)? {
+            scope.segment_locator.explain_missing(segment.segment_index)?;
+            return Err(self.mismatch_error(segment, from, to));
+        }
+        let path = scope.segment_locator.paths.crc(segment.segment_index);
+        let (from, to) = (segment.base_position.plus(from), segment.base_position.plus(to));
+        self.unverified_bytes.add_bytes(&path, reason, from, to);
+        Ok(())
     }
 
     /// Lets a moment pass and has the sums read again.
@@ -569,15 +590,23 @@ pub(crate) fn survives(paths: &TapePaths, end: Position) -> Result<bool> {
 
 fn tenancy(paths: &TapePaths) -> Result<WriterPresence> {
     let lock = paths.writer_lock();
-    if holder(&lock)?.is_some() || holder(&paths.recorder_lock())?.is_some() {
-        return Ok(WriterPresence::InUse);
-    }
-    Ok(match optional(std::fs::read_to_string(&lock).with_context("read", &lock))? {
-        Some(text) => {
-            WriterPresence::Abandoned { rebooted: field(&text, "boot").unwrap_or_default() != boot_id() }
+    let lock_text = || optional(std::fs::read_to_string(&lock).with_context("read", &lock));
+    loop {
+        let text = lock_text()?;
+        if holder(&lock)?.is_some() || holder(&paths.recorder_lock())?.is_some() {
+            return Ok(WriterPresence::InUse);
         }
-        None => WriterPresence::Closed,
-    })
+        // A writer that opens or closes between the two looks changes the text, which has its epoch.
+        if lock_text()? == text {
+            return Ok(match text {
+                Some(text) => {
+                    let rebooted = field(&text, "boot").unwrap_or_default() != boot_id();
+                    WriterPresence::Abandoned { rebooted }
+                }
+                None => WriterPresence::Closed,
+            });
+        }
+    }
 }
 
 /// Reads checksums; empty if the file is missing or cannot be read, which the caller notes.

@@ -1,6 +1,6 @@
 //! Places on a tape: a reader goes to one, or looks at the frame at one.
 
-use unitape_model::{LINE, Position};
+use unitape_model::{FrameHeader, LINE, Position};
 
 use super::{Frame, Reader};
 use crate::disk::map::HeaderWordState;
@@ -55,7 +55,25 @@ impl Reader {
         if !offset.is_multiple_of(LINE as u64) {
             return Err(Error::NoFrame(position));
         }
-        if self.lookup_segment.as_ref().is_none_or(|s| s.segment_index != index || !s.is_linked()) {
+        let header = loop {
+            match self.look_up(position, index, offset) {
+                // A writer may have closed the tape and opened it again meanwhile. The durable position and the
+                // checksums are then of another file than the mapped one.
+                Err(Error::Damage { .. } | Error::NoFrame(_)) if self.lookup_has_moved()? => {
+                    self.lookup_segment = None
+                }
+                other => break other?,
+            }
+        };
+        let segment = self.lookup_segment.as_ref().expect("a segment after a frame");
+        // SAFETY: `look_up` saw the frame committed at `offset`, with its length inside the segment.
+        let bytes = unsafe { segment.bytes(offset, header.len_bytes()) };
+        Ok(Frame { position, header, bytes })
+    }
+
+    /// Maps the segment of `position` for a look-up, and returns the header of the frame there, which is then checked.
+    fn look_up(&mut self, position: Position, index: u64, offset: u64) -> Result<FrameHeader> {
+        if self.lookup_segment.as_ref().is_none_or(|s| s.segment_index != index || !s.has_name()) {
             self.lookup_segment = self.segment_locator.segment(index)?.map(|(segment, _)| segment);
             self.lookup_checks.begin_segment();
             self.look_for_page()?;
@@ -75,9 +93,15 @@ impl Reader {
             return Err(Error::NoFrame(position));
         };
         self.lookup_checks.vouch(&scope, offset, offset + header.len_bytes() as u64)?;
-        // SAFETY: `look` saw the frame committed at `at`, with its length inside the segment.
-        let bytes = unsafe { segment.bytes(offset, header.len_bytes()) };
-        Ok(Frame { position, header, bytes })
+        Ok(header)
+    }
+
+    /// Returns whether the segment of the last look-up now has another file.
+    fn lookup_has_moved(&self) -> Result<bool> {
+        match &self.lookup_segment {
+            Some(segment) => self.segment_locator.is_current(segment).map(|is_current| !is_current),
+            None => Ok(false),
+        }
     }
 
     /// Moves to the start of segment `index`, or to the position where it will be.
