@@ -125,6 +125,7 @@ impl LiveStream {
                         spin: true,
                         on_missing: &|| {},
                         on_snapshot_refused: &|_| {},
+                        on_snapshot_passed_over: &|_| {},
                         snapshot_events: u64::MAX,
                     };
                     let selection = ScenarioSelection::of(&THREE);

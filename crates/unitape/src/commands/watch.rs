@@ -303,6 +303,9 @@ fn run_live(
                 tape.display()
             );
         },
+        on_snapshot_passed_over: &|error| {
+            note!("unitape: {error}; the watch judges {} from an earlier point", tape.display());
+        },
         snapshot_events: snapshot_every.get(),
     };
     let mut out = output::stdout();
