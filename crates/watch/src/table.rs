@@ -295,6 +295,8 @@ mod tests {
     use proptest::prelude::*;
 
     type SmallTable = BoundedTable<u32, u32>;
+    /// The name of a damage, and what does it.
+    type Damage = (&'static str, fn(&mut SmallTable));
 
     /// Returns a table with kept entries, spent entries and a free slot.
     fn sample() -> SmallTable {
@@ -327,7 +329,7 @@ mod tests {
     fn links_that_contradict_each_other_do_not_load() {
         assert!(loads(|_| {}));
         // Slots: 0 kept, 1 spent, 2 free, 3 spent, 4 kept.
-        let damages: [(&str, fn(&mut SmallTable)); 16] = [
+        let damages: [Damage; 16] = [
             ("a link out of range", |table| table.slots[0].newer = 9),
             ("a back link out of range", |table| table.slots[0].older = 9),
             ("a cycle", |table| table.slots[4].newer = 0),
