@@ -4,25 +4,42 @@ use crate::answers;
 use crate::context::BenchContext;
 use crate::error::Error;
 use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
-use std::io::Write;
-use unitape_model::{Dictionary, Event, Position, frames};
+use std::path::Path;
+use unitape_model::{Dictionary, Event, frames};
+use unitape_run::opened_watch::{OpenedWatch, WatchDirs};
+use unitape_run::surveil::SurveilOutcome;
 use unitape_sim::surveillance::{SurveillanceConfig, SurveillanceStream};
+use unitape_tape::{ReadOptions, TapeId, Writer, WriterOptions};
 use unitape_watch::twin::naive::Twins;
-use unitape_watch::{Alert, ScenarioSelection, StateReader, TapeWatch, Watch, WatchState};
+use unitape_watch::{Alert, ScenarioSelection, Watch};
 
-/// A case: its name, its scenarios (all if empty), and the hash of its alerts over the full stream, if that is frozen.
-type WatchCase = (&'static str, &'static [&'static str], Option<&'static str>);
+/// A case.
+struct WatchCase {
+    name: &'static str,
+    /// All scenarios if empty.
+    scenarios: &'static [&'static str],
+    /// The hash of the alerts over the full stream, if that is frozen.
+    alerts_sha256: Option<&'static str>,
+}
 
 const CASES: [WatchCase; 5] = [
-    (
-        "otr",
-        &["order_to_trade_ratio"],
-        Some("e908e0f26844558262a89b1d9ca8f6aefd241fcd522126a9068f2ac746b1f75c"),
-    ),
-    ("wash", &["wash_trade"], Some("0fcd033e4183180ffa9367b3ab51e41f8e60802f5eadf23aca87d979962a2454")),
-    ("layering", &["layering"], Some("99c56fbfa9d8ee48abadd60587065788cd5fc1c1916f36b6b0bcfb7def2254d8")),
-    ("three", &THREE, None),
-    ("all", &[], None),
+    WatchCase {
+        name: "otr",
+        scenarios: &["order_to_trade_ratio"],
+        alerts_sha256: Some("e908e0f26844558262a89b1d9ca8f6aefd241fcd522126a9068f2ac746b1f75c"),
+    },
+    WatchCase {
+        name: "wash",
+        scenarios: &["wash_trade"],
+        alerts_sha256: Some("0fcd033e4183180ffa9367b3ab51e41f8e60802f5eadf23aca87d979962a2454"),
+    },
+    WatchCase {
+        name: "layering",
+        scenarios: &["layering"],
+        alerts_sha256: Some("99c56fbfa9d8ee48abadd60587065788cd5fc1c1916f36b6b0bcfb7def2254d8"),
+    },
+    WatchCase { name: "three", scenarios: &THREE, alerts_sha256: None },
+    WatchCase { name: "all", scenarios: &[], alerts_sha256: None },
 ];
 
 /// The scenarios of `three`, `snapshot` and `alert-latency`.
@@ -44,7 +61,7 @@ pub fn run(
     if context.wants("watch", "alert-latency") {
         answers::run_alert_latency(context, out)?;
     }
-    let wanted = || CASES.iter().filter(|(case, ..)| context.wants("watch", case));
+    let wanted = || CASES.iter().filter(|case| context.wants("watch", case.name));
     let has_snapshot = context.wants("watch", "snapshot");
     if wanted().next().is_none() && !has_snapshot {
         return Ok(());
@@ -61,7 +78,6 @@ pub fn run(
 struct EventStream {
     events: u64,
     arena: Vec<u8>,
-    definitions: Vec<u8>,
     names: Dictionary,
     hash: String,
 }
@@ -69,11 +85,10 @@ struct EventStream {
 impl EventStream {
     fn new(events: u64) -> Self {
         let mut stream = SurveillanceStream::new(SurveillanceConfig::with_events(events));
-        let (mut arena, mut definitions) = (Vec::new(), Vec::new());
-        stream.write_definitions(&mut definitions);
+        let mut arena = Vec::new();
         while stream.next_unit(&mut arena) {}
         let hash = sha256(&arena);
-        Self { events, arena, definitions, names: stream.names().clone(), hash }
+        Self { events, arena, names: stream.names().clone(), hash }
     }
 
     fn events(&self) -> impl Iterator<Item = (Event<'_>, u64)> {
@@ -84,9 +99,9 @@ impl EventStream {
 }
 
 /// Fails if the alerts of the case differ from those of the slow twins.
-fn compare_with_twins((case, scenarios, _): &WatchCase, events: u64) -> Result<(), Error> {
+fn compare_with_twins(case: &WatchCase, events: u64) -> Result<(), Error> {
     let input = EventStream::new(events);
-    let selection = ScenarioSelection::of(scenarios);
+    let selection = ScenarioSelection::of(case.scenarios);
     let (mut watch, mut twins) = (Watch::new(&selection)?, Twins::new(&selection)?);
     let (mut fast, mut slow) = (Vec::new(), Vec::new());
     for (event, seq) in input.events() {
@@ -95,17 +110,15 @@ fn compare_with_twins((case, scenarios, _): &WatchCase, events: u64) -> Result<(
     }
     let (alerts, expected) = (fast.len(), slow.len());
     if hash_of_alerts(fast) != hash_of_alerts(slow) {
+        let case = case.name;
         let message = format!("watch {case}: {alerts} alerts, the slow twins give {expected}, or others");
         return Err(Error::Failed(message));
     }
     Ok(())
 }
 
-fn measure(
-    context: &BenchContext,
-    (case, scenarios, frozen): &WatchCase,
-    input: &EventStream,
-) -> Result<BenchRecord, Error> {
+fn measure(context: &BenchContext, case: &WatchCase, input: &EventStream) -> Result<BenchRecord, Error> {
+    let WatchCase { name: case, scenarios, alerts_sha256: frozen } = case;
     let resident_before = resident_bytes();
     let mut watch = Watch::new(&ScenarioSelection::of(scenarios))?;
     let (mut repeats, mut alerts) = (RepeatTimes::default(), Vec::new());
@@ -156,64 +169,79 @@ fn measure_snapshot(
     out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let selection = ScenarioSelection::of(&THREE);
-    let judge = || -> Result<TapeWatch, Error> {
-        let (mut watch, mut alerts) = (TapeWatch::new(&selection)?, Vec::new());
-        for (_, _, frame) in frames(&input.definitions) {
-            watch.on_frame(Position(0), frame, 0, &mut alerts)?;
-        }
-        for ((_, _, frame), seq) in frames(&input.arena).zip(1..) {
-            watch.on_frame(Position(0), frame, seq, &mut alerts)?;
-        }
-        Ok(watch)
-    };
-    let watch = judge()?;
     let scratch_dir = context.fresh("snapshot")?;
-    let path = scratch_dir.path().join("state");
+    let [source, alerts] = ["tape", "alerts"].map(|name| scratch_dir.path().join(name));
+    write_stream(&source, input.events)?;
+    let dirs = WatchDirs { source: &source, alerts: &alerts };
+    let open = || OpenedWatch::open(dirs, &selection, ReadOptions::default(), &|_| {});
+    let OpenedWatch { mut surveillance, mut alert_tape, snapshots, .. } = open()?;
+    loop {
+        match surveillance.step()? {
+            SurveilOutcome::Frame([]) => {}
+            SurveilOutcome::Frame(alerts) => _ = alert_tape.write_alerts(alerts)?,
+            SurveilOutcome::AtEnd => break,
+            SurveilOutcome::Rewound { .. } => {
+                return Err(Error::Failed("watch snapshot: the tape was cut back".to_owned()));
+            }
+        }
+    }
+    let point = alert_tape.point();
+    alert_tape.close()?;
     let (mut pause, mut disk, mut restart) =
         (RepeatTimes::default(), RepeatTimes::default(), RepeatTimes::default());
-    let mut state = Vec::new();
+    let mut state_bytes = 0;
     for _ in 0..context.repeats(3) {
-        state.clear();
-        pause.time(|| watch.save(&mut state));
-        disk.time(|| {
-            let mut file = std::fs::File::create(&path)?;
-            file.write_all(&state)?;
-            file.sync_all()
-        })
-        .map_err(|e| Error::Failed(format!("{}: {e}", path.display())))?;
-        let mut loaded = TapeWatch::new(&selection)?;
-        restart
-            .time(|| {
-                let bytes = std::fs::read(&path).ok()?;
-                let mut reader = StateReader::new(&bytes);
-                loaded.load(&mut reader).and_then(|()| reader.finish()).ok()
-            })
-            .ok_or_else(|| Error::Failed("watch snapshot: the state does not load".to_owned()))?;
-        let mut again = Vec::new();
-        loaded.save(&mut again);
-        if again != state {
+        let snapshot = pause.time(|| surveillance.take_snapshot(point));
+        disk.time(|| snapshots.write_snapshot(&snapshot))?;
+        let reopened = restart.time(open)?;
+        let state = reopened.surveillance.take_snapshot(point).state;
+        reopened.alert_tape.close()?;
+        if !reopened.is_resumed || state != snapshot.state {
             return Err(Error::Failed("watch snapshot: the loaded state is another one".to_owned()));
         }
+        state_bytes = state.len();
     }
     let conditions = [
         ("pause", pause, "the state is copied into memory; the watch stands still meanwhile"),
-        ("disk", disk, "the copy is written to a file and flushed"),
-        ("restart", restart, "the file is read and becomes a state"),
+        ("disk", disk, "the copy is hashed, written to a file and flushed"),
+        (
+            "restart",
+            restart,
+            "both tapes are opened, the snapshot is compared with them, and it becomes a state",
+        ),
     ];
     for (condition, times, action) in conditions {
         let method = format!(
             "{action}: {} bytes, of {} after the {} events of `generate bench`; saved again, the loaded state has the same bytes",
-            state.len(),
+            state_bytes,
             THREE.join(", "),
             input.events
         );
-        let record = times.record("watch", "snapshot", 1, state.len() as u64, method);
+        let record = times.record("watch", "snapshot", 1, state_bytes as u64, method);
         let place = Some(context.medium.clone());
         let input_sha256 = Some(input.hash.clone());
         out(BenchRecord { condition: Some(condition.to_owned()), place, input_sha256, ..record })?;
     }
     Ok(())
 }
+
+/// Writes the stream of so many events onto a new tape.
+fn write_stream(dir: &Path, events: u64) -> Result<(), Error> {
+    let mut stream = SurveillanceStream::new(SurveillanceConfig::with_events(events));
+    let mut writer = Writer::open(dir, TapeId(0x5a7c), WriterOptions::default())?.0;
+    let mut units = Vec::new();
+    stream.write_definitions(&mut units);
+    while !units.is_empty() {
+        writer.append(&units)?;
+        units.clear();
+        while units.len() < BATCH_BYTES && stream.next_unit(&mut units) {}
+    }
+    writer.close()?;
+    Ok(())
+}
+
+/// Units are put onto a tape together up to about this size.
+const BATCH_BYTES: usize = 1 << 18;
 
 /// Hashes the fields of the alerts that the twins also have: all but the detail, which is for people.
 fn hash_of_alerts(alerts: Vec<Alert>) -> String {

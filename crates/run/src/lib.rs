@@ -46,13 +46,14 @@ mod files;
 pub mod fx;
 pub mod inputs;
 pub mod layered;
+pub mod opened_watch;
 pub mod picture;
 pub mod replay;
 mod supervise;
 pub mod surveil;
 pub mod tape_content;
 pub mod users;
-mod watch_snapshot;
+pub mod watch_snapshot;
 
 pub use error::Error;
 pub use supervise::{

@@ -8,6 +8,7 @@
 use crate::Error;
 use crate::alert_tape::{AdoptedAlerts, AlertTape, WatchNote};
 use crate::derived_tape::{DerivedPoint, DerivedTotals};
+use crate::opened_watch::{OpenedWatch, WatchDirs};
 use crate::watch_snapshot::{SnapshotStore, SourcePoint, TailChecksum, WatchSnapshot};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -96,7 +97,7 @@ impl Surveillance {
     ///
     /// # Errors
     /// Fails as [`Surveillance::open`] does, and if the snapshot has another state.
-    fn resume(
+    pub(crate) fn resume(
         dir: &Path,
         scenarios: &ScenarioSelection,
         snapshot: &WatchSnapshot,
@@ -115,7 +116,7 @@ impl Surveillance {
     }
 
     /// Saves the state as a snapshot. The alert tape has all alerts so far, up to `alerts`.
-    fn take_snapshot(&self, alerts: DerivedPoint) -> WatchSnapshot {
+    pub fn take_snapshot(&self, alerts: DerivedPoint) -> WatchSnapshot {
         let mut state = Vec::new();
         self.watch.save(&mut state);
         let source = SourcePoint::from_reader(self.reader(), self.tail_checksum);
@@ -264,6 +265,8 @@ pub struct LiveControl<'a> {
     /// Is given the reason if a snapshot cannot be written, once until one can be. The watch goes on: without a snapshot, a
     /// restart judges the source from an earlier point.
     pub on_snapshot_refused: &'a dyn Fn(&Error),
+    /// Is given the reason if a snapshot is too large to be read. The watch goes on at an earlier point.
+    pub on_snapshot_passed_over: &'a dyn Fn(&Error),
     /// The number of events between two snapshots while there is more to judge. At the end of the tape a thirty-second of it
     /// is enough.
     pub snapshot_events: u64,
@@ -307,16 +310,16 @@ pub fn watch_live<E: From<Error>>(
     mut sink: impl FnMut(&Alert, bool) -> Result<(), E>,
 ) -> Result<Option<LiveReport>, E> {
     let open_watch = || Surveillance::open(source, selection, &EventSelection::default(), read);
-    let Some(mut surveillance) = open_when_there(control, open_watch)? else { return Ok(None) };
-    let id = surveillance.reader().id();
-    let mut tape = AlertTape::open(alerts, id, selection, read)?;
-    let store = SnapshotStore::new(alerts, tape.id(), id);
-    let mut adoption = None;
-    match resume(source, selection, read, &store, &mut tape)? {
-        Some(resumed) => surveillance = resumed,
-        None if surveillance.reader().position() == Position(0) => {}
-        None => adoption = Some(Adoption::of_blind(source, &surveillance, &mut tape)?),
-    }
+    let Some(surveillance) = open_when_there(control, open_watch)? else { return Ok(None) };
+    let dirs = WatchDirs { source, alerts };
+    let opened =
+        OpenedWatch::with_source(surveillance, dirs, selection, read, control.on_snapshot_passed_over)?;
+    let OpenedWatch { surveillance, alert_tape: mut tape, snapshots: store, is_resumed } = opened;
+    let is_blind = !is_resumed && surveillance.reader().position() != Position(0);
+    let adoption = match is_blind {
+        true => Some(Adoption::of_blind(source, &surveillance, &mut tape)?),
+        false => None,
+    };
     let cursor = LiveCursor::open(source, alerts, "watch", "")?;
     let mut restart = LiveCursor::open(source, alerts, "watch", "-snapshot")?;
     restart.store_position(surveillance.reader())?;
@@ -360,24 +363,6 @@ pub fn watch_live<E: From<Error>>(
     let (blind, source_cut) =
         adoption.map_or((None, None), |adoption| (adoption.blind_range, adoption.source_cut));
     Ok(Some(LiveReport { surveillance, totals, blind, source_cut }))
-}
-
-/// Goes on at the latest snapshot that both tapes reach. Returns `None` if there is none.
-fn resume(
-    source: &Path,
-    selection: &ScenarioSelection,
-    read: ReadOptions,
-    store: &SnapshotStore,
-    tape: &mut AlertTape,
-) -> Result<Option<Surveillance>, Error> {
-    for snapshot in store.latest(source, read) {
-        // A snapshot whose state does not load is as good as none.
-        let Ok(surveillance) = Surveillance::resume(source, selection, &snapshot, read) else { continue };
-        if surveillance.reader().position().0 <= snapshot.source.position && tape.skip_to(snapshot.alerts)? {
-            return Ok(Some(surveillance));
-        }
-    }
-    Ok(None)
 }
 
 /// The alerts that a watch has taken over, because the source has lost events behind them.

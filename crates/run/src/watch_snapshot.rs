@@ -17,7 +17,7 @@ use crate::Error;
 use crate::derived_tape::DerivedPoint;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use unitape_model::Position;
@@ -122,6 +122,8 @@ pub struct SnapshotStore {
     snapshot_dir: PathBuf,
     alert_tape: TapeId,
     source_tape: TapeId,
+    /// The most bytes of a snapshot.
+    bytes_max: u64,
 }
 
 impl SnapshotStore {
@@ -129,25 +131,41 @@ impl SnapshotStore {
     pub fn new(alerts: &Path, alert_tape: TapeId, source_tape: TapeId) -> Self {
         let mut name = alerts.file_name().unwrap_or_default().to_owned();
         name.push(".state");
-        Self { snapshot_dir: alerts.with_file_name(name), alert_tape, source_tape }
+        let snapshot_dir = alerts.with_file_name(name);
+        Self { snapshot_dir, alert_tape, source_tape, bytes_max: SNAPSHOT_BYTES_MAX }
     }
 
-    /// Returns the latest snapshot whose point the source in `source` has. Damaged snapshots, and those of other rules or
-    /// another source, are passed over.
-    pub fn latest(&self, source: &Path, read: ReadOptions) -> impl Iterator<Item = WatchSnapshot> {
+    /// Returns the snapshots whose point the source in `source` has, the latest first. Damaged snapshots, and those of other
+    /// rules or another source, are passed over. A snapshot that is too large is passed over as well, and `on_refused` is given
+    /// the reason.
+    pub fn latest(
+        &self,
+        source: &Path,
+        read: ReadOptions,
+        on_refused: impl Fn(&Error),
+    ) -> impl Iterator<Item = WatchSnapshot> {
         let is_reached =
             move |snapshot: &WatchSnapshot| snapshot.source.is_reached(source, self.source_tape, read);
-        self.list_snapshots().into_iter().filter_map(|(_, path)| self.read_snapshot(&path)).filter(is_reached)
+        let read_snapshot = move |path: PathBuf| match self.read_file(&path) {
+            Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+                on_refused(&Error::File { path, source: error });
+                None
+            }
+            bytes => self.decode(&bytes.ok()?),
+        };
+        self.list_snapshots().into_iter().filter_map(move |(_, path)| read_snapshot(path)).filter(is_reached)
     }
 
     /// Writes a snapshot and removes all but the last [`KEPT`] up to it. A snapshot ahead of it is of a source that was cut
     /// back since, so it goes as well.
     ///
     /// # Errors
-    /// Fails if the disk refuses.
+    /// Fails if the disk refuses, or if the snapshot is too large to be read again.
     pub fn write_snapshot(&self, snapshot: &WatchSnapshot) -> Result<(), Error> {
         let path = self.snapshot_dir.join(format!("{:016x}{SUFFIX}", snapshot.source.events));
-        let write_result = self.write_file(&path, &self.encode(snapshot));
+        let bytes = self.encode(snapshot);
+        let write_result =
+            self.check_length(bytes.len() as u64).and_then(|()| self.write_file(&path, &bytes));
         write_result.map_err(|source| Error::File { path, source })?;
         let (ahead, mut reached): (Vec<_>, Vec<_>) =
             self.list_snapshots().into_iter().partition(|(events, _)| *events > snapshot.source.events);
@@ -202,10 +220,26 @@ impl SnapshotStore {
         bytes
     }
 
-    /// Reads a snapshot of this alert tape. Returns `None` if it is damaged, or of another version, tape or source.
-    fn read_snapshot(&self, path: &Path) -> Option<WatchSnapshot> {
+    /// Fails if a snapshot of this length is too large.
+    fn check_length(&self, length: u64) -> std::io::Result<()> {
+        if length <= self.bytes_max {
+            return Ok(());
+        }
+        let reason = format!("a snapshot has at most {} bytes, and this one has {length}", self.bytes_max);
+        Err(std::io::Error::new(ErrorKind::FileTooLarge, reason))
+    }
+
+    fn read_file(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        let file = fs::File::open(path)?;
+        self.check_length(file.metadata()?.len())?;
         let mut bytes = Vec::new();
-        fs::File::open(path).ok()?.read_to_end(&mut bytes).ok()?;
+        file.take(self.bytes_max).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Returns the snapshot of this alert tape in `bytes`. Returns `None` if it is damaged, or of another version, tape or
+    /// source.
+    fn decode(&self, bytes: &[u8]) -> Option<WatchSnapshot> {
         let (hash, rest) = bytes.split_at_checked(HASH_BYTES)?;
         if blake3::hash(rest).as_bytes() != hash {
             return None;
@@ -229,5 +263,48 @@ const VERSION: u32 = 1;
 const HASH_BYTES: usize = 32;
 const BLOCK_BYTES: u64 = 4096;
 const SUFFIX: &str = ".watch";
+/// The most bytes of a snapshot.
+const SNAPSHOT_BYTES_MAX: u64 = 4 << 30;
 /// Snapshots kept: after a power loss the newest may be ahead of a tape.
 const KEPT: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use unitape_tape::{Writer, WriterOptions};
+
+    /// A file of any size in the directory of snapshots was read into memory as a whole.
+    #[test]
+    fn a_snapshot_that_is_too_large_is_neither_written_nor_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let source = dir.path().join("source");
+        Writer::open(&source, TapeId(7), WriterOptions::default()).unwrap().0.close().unwrap();
+        let reader = Reader::open_with(&source, StartPosition::Oldest, ReadOptions::default()).unwrap();
+        let snapshot = WatchSnapshot {
+            source: SourcePoint::from_reader(&reader, TailChecksum::default()),
+            alerts: DerivedPoint::default(),
+            alert_count: 0,
+            state: vec![1; 1000],
+        };
+        let store = SnapshotStore::new(&dir.path().join("alerts"), TapeId(8), TapeId(7));
+        store.write_snapshot(&snapshot).unwrap();
+        let small = SnapshotStore {
+            bytes_max: 1000,
+            ..SnapshotStore::new(&dir.path().join("alerts"), TapeId(8), TapeId(7))
+        };
+        let read = |store: &SnapshotStore| {
+            let reasons = RefCell::new(Vec::new());
+            let on_refused = |error: &Error| reasons.borrow_mut().push(error.to_string());
+            let snapshots: Vec<_> = store.latest(&source, ReadOptions::default(), on_refused).collect();
+            (snapshots, reasons.into_inner())
+        };
+        assert_eq!(read(&store), (vec![snapshot.clone()], vec![]));
+        let (snapshots, reasons) = read(&small);
+        assert_eq!((snapshots.len(), reasons.len()), (0, 1));
+        assert!(reasons[0].contains(".watch: a snapshot has at most 1000 bytes"), "{reasons:?}");
+        let refused = small.write_snapshot(&snapshot).unwrap_err().to_string();
+        assert!(refused.contains("a snapshot has at most 1000 bytes"), "{refused}");
+        assert_eq!(read(&store).0.len(), 1, "a refused snapshot leaves the one before");
+    }
+}

@@ -203,6 +203,13 @@ impl OrderTable {
         self.table.get(slot)
     }
 
+    /// Returns the order in `slot` if it is live and entered as the event `entry_seq`. The slot may come from a snapshot.
+    #[inline]
+    pub(crate) fn find_live(&self, slot: u32, entry_seq: u64) -> Option<&OrderState> {
+        let is_same = |order: &&OrderState| order.entry_seq() == Some(entry_seq) && order.is_live();
+        self.table.get_checked(slot).filter(is_same)
+    }
+
     pub(crate) fn reset(&mut self) {
         self.table.clear();
     }

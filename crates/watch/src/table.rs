@@ -81,18 +81,57 @@ impl<K: StateValue + Copy + Eq + Hash, V: StateValue> WatchState for BoundedTabl
         self.free_slots.load(input)?;
         self.queues.load(input)?;
         self.forgotten_entries.load(input)?;
-        let mut is_used = vec![true; self.slots.len()];
-        for slot in &self.free_slots {
-            *is_used.get_mut(*slot as usize).ok_or(StateFault)? = false;
+        if self.slots.len() > self.entries_max || self.queues[EntryRank::Spent as usize].len > self.spent_max
+        {
+            return Err(StateFault);
         }
+        let mut is_free = vec![false; self.slots.len()];
+        for slot in &self.free_slots {
+            let is_free = is_free.get_mut(*slot as usize).ok_or(StateFault)?;
+            if std::mem::replace(is_free, true) {
+                return Err(StateFault);
+            }
+        }
+        self.check_queues(is_free)?;
         self.index.clear();
         let (slots, hasher) = (&self.slots, &self.hasher);
         let hash = |slot: &u32| hasher.hash_one(slots[*slot as usize].key);
-        for slot in (0..slots.len() as u32).filter(|slot| is_used[*slot as usize]) {
+        for slot in self.queues.iter().flat_map(|queue| linked_slots(slots, *queue)) {
+            let key = slots[slot as usize].key;
+            if self.index.find(hash(&slot), |other| slots[*other as usize].key == key).is_some() {
+                return Err(StateFault);
+            }
             self.index.insert_unique(hash(&slot), slot, hash);
         }
-        let linked: usize = self.queues.iter().map(|queue| queue.len).sum();
-        if linked == self.index.len() && linked <= self.entries_max { Ok(()) } else { Err(StateFault) }
+        Ok(())
+    }
+}
+
+/// Returns the slots of a queue whose links were checked, the oldest first.
+fn linked_slots<K, V>(slots: &[TableSlot<K, V>], queue: TableQueue) -> impl Iterator<Item = u32> {
+    let newer = |slot: &u32| Some(slots[*slot as usize].newer).filter(|newer| *newer != NONE);
+    std::iter::successors(Some(queue.oldest).filter(|oldest| *oldest != NONE), newer)
+}
+
+impl<K, V> BoundedTable<K, V> {
+    /// Checks loaded queues: each slot that is not free must be in the queue of its rank, once, with links both ways.
+    fn check_queues(&self, mut is_passed: Vec<bool>) -> Result<(), StateFault> {
+        for (rank, queue) in [EntryRank::Spent, EntryRank::Kept].into_iter().zip(&self.queues) {
+            let (mut older, mut next, mut count) = (NONE, queue.oldest, 0);
+            while next != NONE {
+                // A slot that is passed twice is free, in both queues, or in a cycle.
+                let is_passed = is_passed.get_mut(next as usize).ok_or(StateFault)?;
+                let slot = &self.slots[next as usize];
+                if std::mem::replace(is_passed, true) || slot.rank != rank || slot.older != older {
+                    return Err(StateFault);
+                }
+                (older, next, count) = (next, slot.newer, count + 1);
+            }
+            if queue.newest != older || queue.len != count {
+                return Err(StateFault);
+            }
+        }
+        if is_passed.into_iter().all(|is_passed| is_passed) { Ok(()) } else { Err(StateFault) }
     }
 }
 
@@ -126,6 +165,12 @@ impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
     #[inline]
     pub fn get(&self, slot: u32) -> &V {
         &self.slots[slot as usize].value
+    }
+
+    /// Returns the entry in `slot`, also if it was removed since. Returns `None` if there is no such slot.
+    #[inline]
+    pub fn get_checked(&self, slot: u32) -> Option<&V> {
+        self.slots.get(slot as usize).map(|slot| &slot.value)
     }
 
     #[inline]
@@ -248,6 +293,107 @@ impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    type SmallTable = BoundedTable<u32, u32>;
+    /// The name of a damage, and what does it.
+    type Damage = (&'static str, fn(&mut SmallTable));
+
+    /// Returns a table with kept entries, spent entries and a free slot.
+    fn sample() -> SmallTable {
+        let mut table = BoundedTable::new(6, 2);
+        for key in 0..5 {
+            table.insert(key, 10 * key, if key % 2 == 0 { EntryRank::Kept } else { EntryRank::Spent });
+        }
+        table.remove(table.find(&2).unwrap());
+        table
+    }
+
+    fn load(bytes: &[u8]) -> Result<SmallTable, StateFault> {
+        let mut table = BoundedTable::new(6, 2);
+        let mut reader = StateReader::new(bytes);
+        table.load(&mut reader)?;
+        reader.finish()?;
+        Ok(table)
+    }
+
+    /// Returns whether the damaged table loads.
+    fn loads(damage: impl Fn(&mut SmallTable)) -> bool {
+        let (mut table, mut bytes) = (sample(), Vec::new());
+        damage(&mut table);
+        table.save(&mut bytes);
+        load(&bytes).is_ok()
+    }
+
+    /// A snapshot with a right checksum and wrong links made the watch panic, or remove the oldest entry for ever.
+    #[test]
+    fn links_that_contradict_each_other_do_not_load() {
+        assert!(loads(|_| {}));
+        // Slots: 0 kept, 1 spent, 2 free, 3 spent, 4 kept.
+        let damages: [Damage; 16] = [
+            ("a link out of range", |table| table.slots[0].newer = 9),
+            ("a back link out of range", |table| table.slots[0].older = 9),
+            ("a cycle", |table| table.slots[4].newer = 0),
+            ("a slot that follows itself", |table| table.slots[4].newer = 4),
+            ("a back link to another slot", |table| table.slots[4].older = 1),
+            ("the other queue", |table| table.slots[0].newer = 3),
+            ("a rank of the other queue", |table| table.slots[4].rank = EntryRank::Spent),
+            ("an oldest out of range", |table| table.queues[1].oldest = 5),
+            ("an oldest in the middle", |table| table.queues[1].oldest = 4),
+            ("a newest in the middle", |table| table.queues[1].newest = 0),
+            ("a count too many", |table| table.queues[0].len = 3),
+            ("counts that cancel out", |table| (table.queues[0].len, table.queues[1].len) = (3, 1)),
+            ("counts whose sum is too large", |table| {
+                (table.queues[0].len, table.queues[1].len) = (5, usize::MAX)
+            }),
+            ("a slot that is free twice", |table| table.free_slots.push(2)),
+            ("a slot that is free and linked", |table| table.free_slots.push(0)),
+            ("two entries of one key", |table| table.slots[4].key = 0),
+        ];
+        for (name, damage) in damages {
+            assert!(!loads(damage), "{name}");
+        }
+        assert!(!loads(|table| table.free_slots[0] = 5), "a free slot out of range");
+        assert!(!loads(|table| table.free_slots.clear()), "a slot in no queue");
+    }
+
+    /// A table with more slots than it may have would hand out a slot number that means `none`.
+    #[test]
+    fn a_table_that_is_too_large_does_not_load() {
+        for (entries_max, spent_max) in [(4, 2), (6, 1)] {
+            let (mut table, mut bytes) = (SmallTable::new(entries_max, spent_max), Vec::new());
+            sample().save(&mut bytes);
+            assert_eq!(
+                table.load(&mut StateReader::new(&bytes)),
+                Err(StateFault),
+                "{entries_max} {spent_max}"
+            );
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        /// Fails if any bytes make a table that panics or loops.
+        #[test]
+        fn changed_bytes_load_as_a_sound_table_or_not_at_all(
+            changes in proptest::collection::vec((any::<proptest::sample::Index>(), 0u8..8), 1..4),
+        ) {
+            let mut bytes = Vec::new();
+            sample().save(&mut bytes);
+            for (index, byte) in changes {
+                let index = index.index(bytes.len());
+                bytes[index] = byte.wrapping_sub(1);
+            }
+            if let Ok(mut table) = load(&bytes) {
+                for key in 0..20 {
+                    table.insert(key, key, if key % 3 == 0 { EntryRank::Spent } else { EntryRank::Kept });
+                }
+                while let Some(slot) = table.oldest(EntryRank::Kept).or(table.oldest(EntryRank::Spent)) {
+                    table.remove(slot);
+                }
+                prop_assert_eq!(table.len(), 0);
+            }
+        }
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(500))]

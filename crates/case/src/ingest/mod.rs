@@ -191,6 +191,8 @@ impl AlertIngest {
         let source = TapeManifest::load(options.source)?.id;
         let writer = store.begin_write()?;
         let (row, cursor) = match writer.tape_cursor(&tape)? {
+            // Nothing was read of this tape. To look for its alerts would scan all actions.
+            Some((row, cursor)) if cursor.position == 0 => (row, cursor),
             Some((row, cursor)) => {
                 // The alerts that come are checked one by one; this is for a tape that has no more of them.
                 let recorded_source =
@@ -209,7 +211,10 @@ impl AlertIngest {
                 (row, AlertTapeCursor { position: 0, last: None, passed_over: 0 })
             }
         };
-        let (last_trigger, last_alerts) = writer.last_alerts_of(row)?;
+        let (last_trigger, last_alerts) = match cursor.position {
+            0 => (None, Vec::new()),
+            _ => writer.last_alerts_of(row)?,
+        };
         writer.commit()?;
         check_identity(dir, &cursor, options.read)?;
         if cursor.position > 0 {

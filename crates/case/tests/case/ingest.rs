@@ -338,3 +338,15 @@ fn tapes_that_are_gone_and_frames_that_are_no_alerts_are_named() {
     make_tape(&sample.dir.path().join("empty"), TapeId(9));
     assert_eq!(sample.ingest_from(&sample.dir.path().join("empty")).unwrap().totals, IngestTotals::default());
 }
+
+/// Ingest looked through all actions for alerts of a tape of which nothing was read. If it found one, the first alert was stored
+/// again as another alert of the same event.
+#[test]
+fn actions_do_not_count_for_a_tape_of_which_nothing_was_read() {
+    let sample = Sample::new(&[alert("ACME", 1, NOON)]);
+    assert_eq!(sample.ingest().unwrap().totals.alerts, 1);
+    let unread = "UPDATE tape SET position = 0, last_position = NULL, last_digest = NULL";
+    sample.database().execute(unread, []).unwrap();
+    let totals = sample.ingest().unwrap().totals;
+    assert_eq!(totals, IngestTotals { seen_again: 1, ..IngestTotals::default() });
+}

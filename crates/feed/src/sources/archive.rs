@@ -6,14 +6,19 @@
 //!  DIR    the file, or FEED/the file ───────────────────────────┘
 //! ```
 //!
-//! A file is read only if the tape has the hash of its first bytes, and the file still has these. A file that was found while
-//! a feed ran has its hash in its marks of progress; the caller passes them to [`EventOrigin::learn_progress`].
+//! A message is returned only if the tape has a hash of first bytes of the file that reach the message's end, and the file still
+//! has these bytes. A file that was found while a feed ran has its hash in its marks of progress; the caller passes them to
+//! [`EventOrigin::learn_progress`].
+//!
+//! A compressed file is unpacked once for its bytes and once for its hashes, if its messages are asked for in the order of their
+//! offsets.
 
 use crate::account::{text, uint};
-use crate::sources::{content, hash, open};
+use crate::sources::content::PrefixReader;
+use crate::sources::{hash, open};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use unitape_base::NextFrame;
@@ -161,23 +166,26 @@ fn part_hash(definition: &[u8]) -> Option<PartHash> {
 }
 
 /// A directory with the files of sources.
-#[derive(Debug)]
 pub struct SourceArchive {
     source_dir: PathBuf,
     /// The parts of files that were compared, and whether they have the hash.
     compared: BTreeMap<(PathBuf, PartHash), bool>,
+    /// The file whose unpacked content was hashed last.
+    hashed: Option<(PathBuf, PrefixReader)>,
+    /// The compressed file that was read last.
+    packed: Option<(PathBuf, ForwardReader)>,
 }
 
 impl SourceArchive {
     /// Makes the archive of the files in `dir`, or of each feed in the directory of its name in `dir`.
     pub fn new(dir: &Path) -> Self {
-        Self { source_dir: dir.to_owned(), compared: BTreeMap::new() }
+        Self { source_dir: dir.to_owned(), compared: BTreeMap::new(), hashed: None, packed: None }
     }
 
-    /// Returns the message of an origin. Compares each file with its hash once.
+    /// Returns the message of an origin. Compares each part of a file with its hash once.
     ///
     /// # Errors
-    /// Fails if the file is missing, has changed or cannot be read.
+    /// Fails if the file is missing, has changed or cannot be read, or if no hash reaches the end of the message.
     pub fn message(&mut self, origin: &EventOrigin) -> Result<SourceMessage, SourceFault> {
         let path = self.path_of(origin)?;
         let fail = |source| SourceFault::Read { path: path.clone(), source };
@@ -185,22 +193,26 @@ impl SourceArchive {
             return Err(SourceFault::WithoutHash { path });
         }
         let is_packed = is_packed(&path).map_err(fail)?;
-        let mut is_same = false;
+        let mut found: Option<(Vec<u8>, bool)> = None;
         for part in &origin.hashes {
-            // The length of a packed file says nothing about its content.
-            if part.bytes <= origin.offset && (part.is_unpacked || !is_packed) {
+            // The length of a compressed file says nothing about its content: it is compared as a whole.
+            let is_whole = is_packed && !part.is_unpacked;
+            let covered = if is_whole { u64::MAX } else { part.bytes.saturating_sub(origin.offset) };
+            if covered == 0 || !self.has_part(&path, part, is_whole).map_err(fail)? {
                 continue;
             }
-            is_same = self.has_part(&path, part).map_err(fail)?;
-            if is_same {
-                break;
+            let (bytes, is_framed) = match &mut found {
+                Some(found) => found,
+                none => none.insert(self.read_message(&path, origin, is_packed).map_err(fail)?),
+            };
+            if *is_framed && bytes.len() as u64 > covered {
+                continue;
             }
+            // Bytes after the hash may be of anything.
+            bytes.truncate(usize::try_from(covered).unwrap_or(usize::MAX));
+            return Ok(SourceMessage { path, bytes: std::mem::take(bytes), is_framed: *is_framed });
         }
-        if !is_same {
-            return Err(SourceFault::Changed { path });
-        }
-        let (bytes, is_framed) = read_message(&path, origin).map_err(fail)?;
-        Ok(SourceMessage { path, bytes, is_framed })
+        Err(if found.is_some() { SourceFault::WithoutHash { path } } else { SourceFault::Changed { path } })
     }
 
     fn path_of(&self, origin: &EventOrigin) -> Result<PathBuf, SourceFault> {
@@ -220,20 +232,100 @@ impl SourceArchive {
         }
     }
 
-    fn has_part(&mut self, path: &Path, part: &PartHash) -> std::io::Result<bool> {
+    /// Returns whether the file has a part with this hash; with `is_whole`, whether it is this part.
+    fn has_part(&mut self, path: &Path, part: &PartHash, is_whole: bool) -> std::io::Result<bool> {
         let key = (path.to_owned(), part.clone());
         if let Some(has_part) = self.compared.get(&key) {
             return Ok(*has_part);
         }
         let has_part = if part.is_unpacked {
-            let prefix = content::prefix(path, part.bytes)?;
-            prefix.hash.bytes() == part.bytes && prefix.hash.hex() == part.hash
+            let is_ahead = |(hashed, reader): &(PathBuf, PrefixReader)| {
+                hashed == path && reader.hash().bytes() <= part.bytes
+            };
+            if !self.hashed.as_ref().is_some_and(is_ahead) {
+                self.hashed = Some((path.to_owned(), PrefixReader::open(path)?));
+            }
+            let (_, reader) = self.hashed.as_mut().expect("it is open");
+            reader.read_to(part.bytes)?;
+            reader.hash().bytes() == part.bytes && reader.hash().hex() == part.hash
         } else {
             let file = File::open(path)?;
-            file.metadata()?.len() >= part.bytes && hash::hash_prefix(&file, part.bytes, 1)? == part.hash
+            let length = file.metadata()?.len();
+            let has_length = if is_whole { length == part.bytes } else { length >= part.bytes };
+            has_length && hash::hash_prefix(&file, part.bytes, 1)? == part.hash
         };
         self.compared.insert(key, has_part);
         Ok(has_part)
+    }
+
+    /// Returns the bytes of a message, and whether they end where the message ends.
+    fn read_message(
+        &mut self,
+        path: &Path,
+        origin: &EventOrigin,
+        is_packed: bool,
+    ) -> std::io::Result<(Vec<u8>, bool)> {
+        let has_end = is_framed_format(&origin.format);
+        let want = if has_end { MESSAGE_BYTES_MAX as usize } else { UNFRAMED_BYTES };
+        let mut plain = Vec::new();
+        let bytes = if is_packed {
+            let is_ahead = |(packed, reader): &(PathBuf, ForwardReader)| {
+                packed == path && reader.buffer_offset <= origin.offset
+            };
+            if !self.packed.as_ref().is_some_and(is_ahead) {
+                let reader = ForwardReader::new(open::unpack(File::open(path)?)?);
+                self.packed = Some((path.to_owned(), reader));
+            }
+            let (_, reader) = self.packed.as_mut().expect("it is open");
+            reader.bytes_at(origin.offset, want)?
+        } else {
+            let mut file = File::open(path)?;
+            file.seek(SeekFrom::Start(origin.offset))?;
+            file.take(want as u64).read_to_end(&mut plain)?;
+            &plain
+        };
+        let length = message_length(&origin.format, bytes);
+        Ok((bytes[..length.unwrap_or(bytes.len().min(UNFRAMED_BYTES))].to_vec(), length.is_some()))
+    }
+}
+
+impl std::fmt::Debug for SourceArchive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SourceArchive").field("source_dir", &self.source_dir).finish_non_exhaustive()
+    }
+}
+
+/// A stream of bytes that is read once, from its start on.
+struct ForwardReader {
+    reader: Box<dyn Read>,
+    /// Offset of the first byte in the buffer.
+    buffer_offset: u64,
+    buffer: Vec<u8>,
+}
+
+impl ForwardReader {
+    fn new(reader: Box<dyn Read>) -> Self {
+        Self { reader, buffer_offset: 0, buffer: Vec::new() }
+    }
+
+    /// Returns up to `want` bytes from `offset` on: fewer only at the end. The bytes before `offset` are gone then.
+    ///
+    /// # Errors
+    /// Fails if the stream cannot be read, or ends before `offset`.
+    fn bytes_at(&mut self, offset: u64, want: usize) -> std::io::Result<&[u8]> {
+        let passed = offset.checked_sub(self.buffer_offset).ok_or(ErrorKind::InvalidInput)?;
+        let kept = usize::try_from(passed).unwrap_or(usize::MAX).min(self.buffer.len());
+        self.buffer.drain(..kept);
+        self.buffer_offset += kept as u64;
+        let skip = offset - self.buffer_offset;
+        let skipped = std::io::copy(&mut (&mut self.reader).take(skip), &mut std::io::sink())?;
+        self.buffer_offset += skipped;
+        if skipped < skip {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        let more = want.saturating_sub(self.buffer.len()) as u64;
+        (&mut self.reader).take(more).read_to_end(&mut self.buffer)?;
+        Ok(&self.buffer[..want.min(self.buffer.len())])
     }
 }
 
@@ -243,18 +335,9 @@ fn is_packed(path: &Path) -> std::io::Result<bool> {
     Ok(open::is_packed(&magic[..length]))
 }
 
-/// Returns the bytes of a message, and whether they end where the message ends.
-fn read_message(path: &Path, origin: &EventOrigin) -> std::io::Result<(Vec<u8>, bool)> {
-    let mut reader = open::unpack(File::open(path)?)?;
-    let skipped = std::io::copy(&mut (&mut reader).take(origin.offset), &mut std::io::sink())?;
-    if skipped < origin.offset {
-        return Err(ErrorKind::UnexpectedEof.into());
-    }
-    let mut bytes = Vec::new();
-    reader.take(MESSAGE_BYTES_MAX).read_to_end(&mut bytes)?;
-    let length = message_length(&origin.format, &bytes);
-    bytes.truncate(length.unwrap_or(UNFRAMED_BYTES));
-    Ok((bytes, length.is_some()))
+/// Returns whether the format says where a message ends.
+fn is_framed_format(format: &str) -> bool {
+    matches!(format, "events" | "jsonl" | "csv" | "fixed" | "fix")
 }
 
 /// Returns the length of the message at the beginning of `bytes`, without its line end, for formats that say where a message
@@ -327,6 +410,58 @@ mod tests {
         assert_eq!(bytes(&origin("a", 0, &[(b"{7}\n", false)])), b"{7}");
     }
 
+    /// Fails if a line counts that was longer, or had another end, than the line that was read: the hash covers its beginning.
+    #[test]
+    fn a_hash_reaches_the_end_of_the_message() {
+        let dir = tempfile::tempdir().unwrap();
+        let all = &b"{1}\n{2}{3}\n{4}\n"[..];
+        std::fs::write(dir.path().join("a"), all).unwrap();
+        std::fs::write(dir.path().join("a.zst"), zstd::encode_all(all, 1).unwrap()).unwrap();
+        let read = |file, part, is_unpacked| {
+            SourceArchive::new(dir.path()).message(&origin(file, 4, &[(part, is_unpacked)]))
+        };
+        for (file, is_unpacked) in [("a", false), ("a", true), ("a.zst", true)] {
+            let begun = read(file, b"{1}\n{2}", is_unpacked);
+            assert!(matches!(begun, Err(SourceFault::WithoutHash { .. })), "{file} {is_unpacked}: {begun:?}");
+            // The line end itself is no part of the message.
+            for part in [&b"{1}\n{2}{3}"[..], b"{1}\n{2}{3}\n"] {
+                assert_eq!(read(file, part, is_unpacked).unwrap().bytes, b"{2}{3}");
+            }
+        }
+        // Without a known end, only the hashed bytes count.
+        let unframed = EventOrigin { format: "itch".to_owned(), ..origin("a", 4, &[(b"{1}\n{2}", false)]) };
+        assert_eq!(SourceArchive::new(dir.path()).message(&unframed).unwrap().bytes, b"{2}");
+        // A compressed file that has grown: which of its bytes the hash covers is unknown.
+        let packed = std::fs::read(dir.path().join("a.zst")).unwrap();
+        std::fs::write(dir.path().join("a.zst"), [&packed[..], &packed].concat()).unwrap();
+        assert!(matches!(read("a.zst", &packed, false), Err(SourceFault::Changed { .. })));
+    }
+
+    /// Fails if messages in order are read from the start each time, or bytes get lost between them.
+    #[test]
+    fn a_forward_reader_reads_each_byte_once() {
+        struct Counted(std::io::Cursor<Vec<u8>>, std::rc::Rc<std::cell::Cell<usize>>);
+        impl Read for Counted {
+            fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+                let count = self.0.read(buf)?;
+                self.1.set(self.1.get() + count);
+                Ok(count)
+            }
+        }
+        let content: Vec<u8> = (0..10_000u32).map(|n| (n % 251) as u8).collect();
+        let count = std::rc::Rc::new(std::cell::Cell::new(0));
+        let mut reader =
+            ForwardReader::new(Box::new(Counted(std::io::Cursor::new(content.clone()), count.clone())));
+        for offset in [0, 0, 5, 90, 100, 4_000, 9_950, 10_000] {
+            let bytes = reader.bytes_at(offset, 100).unwrap();
+            let offset = offset as usize;
+            assert_eq!(bytes, &content[offset..(offset + 100).min(content.len())], "{offset}");
+        }
+        assert_eq!(count.get(), content.len());
+        assert_eq!(reader.bytes_at(10_001, 1).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+        assert!(reader.bytes_at(9_000, 1).is_err());
+    }
+
     #[test]
     fn a_packed_file_is_compared_packed_and_read_unpacked() {
         let dir = tempfile::tempdir().unwrap();
@@ -336,7 +471,14 @@ mod tests {
         let of = |offset, hash: (&[u8], bool)| origin("a.zst", offset, &[hash]);
         let mut archive = SourceArchive::new(dir.path());
         for hash in [(&packed[..], false), (&content[..], true)] {
-            assert_eq!(archive.message(&of(796, hash)).unwrap().bytes, b"{2}");
+            for offset in [0, 4, 796, 4] {
+                let expected = if offset == 0 { b"{1}" } else { b"{2}" };
+                assert_eq!(archive.message(&of(offset, hash)).unwrap().bytes, expected, "{offset}");
+            }
+        }
+        // Marks of progress forward and backward.
+        for length in [8, 16, 12, 8] {
+            assert_eq!(archive.message(&of(4, (&content[..length], true))).unwrap().bytes, b"{2}");
         }
         assert!(matches!(archive.message(&of(4, (&content, false))), Err(SourceFault::Changed { .. })));
     }

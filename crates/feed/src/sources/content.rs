@@ -62,28 +62,65 @@ impl ContentHash {
     }
 }
 
+/// Hashes the unpacked content of a file from its start on.
+pub struct PrefixReader {
+    reader: Box<dyn Read>,
+    hash: ContentHash,
+    buffer: Vec<u8>,
+}
+
+impl PrefixReader {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// Fails if it cannot be read.
+    pub fn open(path: &Path) -> std::io::Result<Self> {
+        let reader = open::unpack(File::open(path)?)?;
+        Ok(Self { reader, hash: ContentHash::default(), buffer: vec![0; READ_BYTES] })
+    }
+
+    /// Returns the hash of the bytes that were read.
+    pub fn hash(&self) -> &ContentHash {
+        &self.hash
+    }
+
+    /// Reads on until `bytes` bytes are read, or the file ends.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or unpacked.
+    pub fn read_to(&mut self, bytes: u64) -> std::io::Result<()> {
+        while self.hash.end_offset < bytes {
+            let want = (bytes - self.hash.end_offset).min(READ_BYTES as u64) as usize;
+            match self.read_buffer(want)? {
+                0 => break,
+                count => {
+                    self.hash.hasher.update(&self.buffer[..count]);
+                    self.hash.end_offset += count as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_buffer(&mut self, want: usize) -> std::io::Result<usize> {
+        loop {
+            match self.reader.read(&mut self.buffer[..want]) {
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+}
+
 /// Hashes the first `bytes` bytes of the file's unpacked content.
 ///
 /// # Errors
 /// Fails if the file cannot be read or unpacked.
 pub fn prefix(path: &Path, bytes: u64) -> std::io::Result<FilePrefix> {
-    let mut reader = open::unpack(File::open(path)?)?;
-    let mut hash = ContentHash::default();
-    let mut buf = vec![0; READ_BYTES];
-    loop {
-        let bytes_left = bytes - hash.end_offset;
-        let want = bytes_left.clamp(1, READ_BYTES as u64) as usize;
-        match reader.read(&mut buf[..want]) {
-            Ok(0) => return Ok(FilePrefix { hash, more: false }),
-            Ok(_) if bytes_left == 0 => return Ok(FilePrefix { hash, more: true }),
-            Ok(n) => {
-                hash.hasher.update(&buf[..n]);
-                hash.end_offset += n as u64;
-            }
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
+    let mut reader = PrefixReader::open(path)?;
+    reader.read_to(bytes)?;
+    let more = reader.hash.end_offset == bytes && reader.read_buffer(1)? > 0;
+    Ok(FilePrefix { hash: reader.hash, more })
 }
 
 /// Returns the unpacked length of the file at `path`; reads at most `most` bytes.

@@ -5,26 +5,26 @@ mod line;
 mod list;
 mod page;
 mod quality;
+mod replay;
 mod replay_output;
 mod show;
 mod timeline;
 
 use self::line::AlertPrinter;
-use self::replay_output::ReplayOutput;
-use super::range_args::{self, OutputArgs, SelectionArgs, unknown_names};
+use super::range_args::{OutputArgs, SelectionArgs};
 use super::read_args::{self, ReadArgs};
 use crate::output::{
-    self, CommandFailure, CommandOutcome, Destination, grouped, note, open_file, read_text, say, say_to,
+    self, CommandFailure, CommandOutcome, Destination, grouped, note, read_text, say, say_to,
 };
 use serde_json::{Map, Value, json};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use unitape_query::EventSelection;
-use unitape_run::surveil::{LiveControl, LiveReport, SurveilOutcome, Surveillance, watch_live};
+use unitape_run::surveil::{LiveControl, LiveReport, Surveillance, watch_live};
 use unitape_watch::{
-    Alert, ParamDef, ParamOverlay, ReplaySummary, ScenarioDef, ScenarioSelection, WatchCalendar, replay_cases,
+    Alert, ParamDef, ParamOverlay, ReplaySummary, ScenarioDef, ScenarioSelection, WatchCalendar,
 };
 
 /// Arguments.
@@ -252,14 +252,9 @@ pub fn run(args: WatchArgs) -> output::Result {
                 let message = "--case chooses from a file with cases, and this is a tape";
                 Err(CommandFailure::Usage(format!("{}: {message}", input.display())))
             } else if input.is_dir() {
-                replay_tape(&input, &scenarios, &replay)
-            } else if replay.selects_all() {
-                replay_lines(&input, &scenarios, &replay)
+                replay::replay_tape(&input, &scenarios, &replay)
             } else {
-                let options = "--from, --to, --since, --until, --symbols, --venue and --kind";
-                let message =
-                    format!("{}: {options} choose a part of a tape, and this is none", input.display());
-                Err(CommandFailure::Usage(message))
+                replay::replay_lines(&input, &scenarios, &replay)
             }
         }
         WatchCommand::List(args) => list::run(&args),
@@ -307,6 +302,9 @@ fn run_live(
                 "unitape: no snapshot: {error}; the watch goes on, and a restart judges {} from an earlier point",
                 tape.display()
             );
+        },
+        on_snapshot_passed_over: &|error| {
+            note!("unitape: {error}; the watch judges {} from an earlier point", tape.display());
         },
         snapshot_events: snapshot_every.get(),
     };
@@ -405,37 +403,6 @@ impl AlertLines {
     }
 }
 
-fn replay_lines(path: &Path, selection: &ScenarioSelection, replay: &ReplayArgs) -> output::Result {
-    let input: Box<dyn BufRead> = if path.as_os_str() == "-" {
-        Box::new(std::io::stdin().lock())
-    } else {
-        Box::new(BufReader::with_capacity(1 << 16, open_file(path)?))
-    };
-    let mut output = ReplayOutput::open(replay, selection)?;
-    let label = path.display().to_string();
-    let replayed = match &mut output {
-        ReplayOutput::Alerts(lines) => replay_cases(input, &label, selection, &replay.case, lines),
-        ReplayOutput::Timeline { writer, .. } => replay_cases(input, &label, selection, &replay.case, writer),
-    };
-    let replayed = match replayed {
-        Ok(replayed) => replayed,
-        Err(error) => {
-            output.flush_incomplete()?;
-            return Err(error.into());
-        }
-    };
-    output.finish(&replayed)?;
-    if replayed.bookkeeping > 0 {
-        let n = grouped(replayed.bookkeeping);
-        note!("{n} lines of a tape's account passed over (define, source, progress, quarantine)");
-    }
-    if !replay.output.json {
-        print_counters(&replayed)?;
-    }
-    explain(selection, &replayed);
-    Ok(CommandOutcome::Clean)
-}
-
 /// Prints the counters of anything that keeps an alert from being given.
 fn print_counters(replayed: &ReplaySummary) -> Result<(), CommandFailure> {
     say!("{} events, {} alerts", grouped(replayed.events), grouped(replayed.alerts));
@@ -506,58 +473,6 @@ fn counters(replayed: &ReplaySummary) -> Option<Value> {
     (!all.is_empty()).then(|| json!({ "counters": all }))
 }
 
-/// Says of a replay without alerts what was looked for, in how much.
-fn explain(selection: &ScenarioSelection, replayed: &ReplaySummary) {
-    if replayed.alerts > 0 {
-        return;
-    }
-    let events = grouped(replayed.events);
-    match &selection.scenarios[..] {
-        [] => note!(
-            "unitape: no alerts: {} scenarios over {events} events",
-            unitape_watch::scenarios::ALL.len()
-        ),
-        [one] => note!("unitape: no alerts: 1 scenario over {events} events: {one}"),
-        some => {
-            note!("unitape: no alerts: {} scenarios over {events} events: {}", some.len(), some.join(", "))
-        }
-    }
-}
-
-fn replay_tape(dir: &Path, selection: &ScenarioSelection, replay: &ReplayArgs) -> output::Result {
-    let events = replay.events()?;
-    output::print_hot_notice(dir);
-    let mut output = ReplayOutput::open(replay, selection)?;
-    let watched = match replay_part(dir, selection, &events, replay.read, &mut output) {
-        Ok(watched) => watched,
-        Err(failure) => {
-            output.flush_incomplete()?;
-            return Err(failure);
-        }
-    };
-    let replayed = watched.summary();
-    output.finish(&replayed)?;
-    if !replay.output.json {
-        print_counters(&replayed)?;
-    }
-    explain(selection, &replayed);
-    finish_replay(&watched, dir)
-}
-
-/// Reports unknown names and flaws of the tape after a replay.
-fn finish_replay(watched: &Surveillance, dir: &Path) -> output::Result {
-    if let Some(filter) = watched.filter() {
-        let names = watched.watch().names.dictionary();
-        unknown_names(filter.names(), names).for_each(|unknown| note!("unitape: {unknown}"));
-    }
-    let outcome = match outcome_of_refused(watched, dir) {
-        CommandOutcome::Clean if watched.is_complete() => CommandOutcome::Clean,
-        _ => CommandOutcome::Flawed,
-    };
-    let outcome = read_args::finish_flaws(watched.follower().flaws(), outcome);
-    read_args::finish(watched.reader(), watched.lost_names(), outcome)
-}
-
 /// Returns and reports a flawed outcome if all messages of an instrument, or all messages of the tape, are in
 /// quarantine.
 fn outcome_of_refused(watched: &Surveillance, dir: &Path) -> CommandOutcome {
@@ -577,54 +492,6 @@ fn outcome_of_refused(watched: &Surveillance, dir: &Path) -> CommandOutcome {
     };
     note!("unitape: the scenarios have not seen: {message}; see: unitape quarantine list {}", dir.display());
     CommandOutcome::Flawed
-}
-
-/// Replays a part of a tape, with or without checks.
-fn replay_part(
-    dir: &Path,
-    selection: &ScenarioSelection,
-    events: &EventSelection,
-    read: ReadArgs,
-    output: &mut ReplayOutput,
-) -> Result<Surveillance, CommandFailure> {
-    let mut surveillance = open_part(dir, selection, events, read)?;
-    loop {
-        let outcome = match output {
-            ReplayOutput::Alerts(_) => surveillance.step()?,
-            ReplayOutput::Timeline { writer, .. } => surveillance.step_observed(|event, seq, names| {
-                writer.add_event(event, seq, names.dictionary(), names);
-            })?,
-        };
-        match outcome {
-            SurveilOutcome::Frame(alerts) => {
-                alerts.iter().try_for_each(|alert| output.write_alert(alert))?;
-            }
-            SurveilOutcome::AtEnd => return Ok(surveillance),
-            // The scenarios have seen events that the tape does not have any more.
-            SurveilOutcome::Rewound { from, to } => {
-                return Err(unitape_tape::Error::Rewound { from, to }.into());
-            }
-        }
-    }
-}
-
-/// Opens a part of a tape, and reports if retention has removed some of it.
-fn open_part(
-    dir: &Path,
-    selection: &ScenarioSelection,
-    events: &EventSelection,
-    read: ReadArgs,
-) -> Result<Surveillance, CommandFailure> {
-    let surveillance = Surveillance::open(dir, selection, events, read.options())?;
-    if events.range.from.is_none() && !surveillance.is_complete() {
-        note!(
-            "unitape: retention has removed what is before event {}: the scenarios have not seen it",
-            grouped(surveillance.follower().reader().ordinal() + 1)
-        );
-    } else if !surveillance.is_complete() {
-        range_args::print_removed(&events.range, surveillance.follower());
-    }
-    Ok(surveillance)
 }
 
 fn scenarios(json: bool) -> output::Result {

@@ -414,3 +414,17 @@ fn controls_are_read_and_a_plain_day_stays() {
     run(["generate", "market", "--out", "d", "--days", "2", "--format", "fixed"]).code(2);
     run(["generate", "market", "--out", "d", "--days", "61"]).code(2);
 }
+
+/// A small full market had fewer scenes than the help says, and nothing told the user.
+#[test]
+fn fewer_scenes_for_lack_of_room_are_said_on_stderr() {
+    let market = ["generate", "market", "--full", "--events", "2000", "--out", "-"];
+    let small = ["--instruments", "40", "--minutes", "120"];
+    let words = ["instead of 3 scenes and near misses of every scenario", "for another", "--instruments"];
+    let fewer = run(market.iter().chain(&small)).code(0).says(&words);
+    assert_eq!(fewer.stderr.lines().count(), 1, "{}", fewer.stderr);
+    assert!(fewer.lines().iter().all(|line| line["kind"].is_string()));
+    let asked =
+        run(market.iter().chain(&small).chain(&["--plant", "spoofing=1", "--near-miss", "all=0"])).code(0);
+    assert_eq!(asked.stderr, "");
+}

@@ -300,6 +300,24 @@ fn a_refused_snapshot_is_said_and_does_no_harm() {
     assert_eq!(recorded(&alerts), replayed(&tape, &[]));
 }
 
+/// A snapshot that is too large is not read into memory. The watch says so and judges the past again.
+#[test]
+fn a_snapshot_that_is_too_large_is_said_and_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, alerts) = (dir.path().join("t"), dir.path().join("a"));
+    common::consolidate_orders(&orders(dir.path(), 21, 2_000), &tape, 0);
+    watch(&tape, &alerts, &[]).code(0);
+    let before = units(&alerts);
+    for path in snapshots(&alerts) {
+        // Without blocks on the disk.
+        std::fs::File::create(path).unwrap().set_len((4 << 30) + 1).unwrap();
+    }
+    watch(&tape, &alerts, &[]).code(0).says(&["a snapshot has at most", "from an earlier point"]);
+    assert_eq!(units(&alerts), before);
+    let again = watch(&tape, &alerts, &[]).code(0);
+    assert_eq!(again.stderr, "", "the new snapshot is used");
+}
+
 /// Snapshots of events that the source has lost make room for those of the events it has.
 #[test]
 fn snapshots_ahead_of_a_cut_source_are_removed() {

@@ -515,7 +515,7 @@ fn the_quality_report_names_field_kind_feed_and_mapping() {
     // An order to a scenario that needs no trader lacks nothing.
     let silent = run(["watch", "quality", &folder.text("tape"), "--scenario", "payments_round"]).code(0);
     assert_eq!(silent.text(), "");
-    assert!(silent.stderr.contains("no missing values: 1 scenarios over 5 events"), "{}", silent.stderr);
+    assert!(silent.stderr.contains("no missing values: 1 scenario over 5 events"), "{}", silent.stderr);
     let refused = run(["watch", "quality", &folder.text("a.jsonl"), "--from", "2"]).code(2);
     assert!(refused.stderr.contains("choose a part of a tape"), "{}", refused.stderr);
     run(["watch", "quality", &folder.text("tape"), "--limit", "2"]).code(2);

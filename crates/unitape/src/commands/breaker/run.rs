@@ -56,6 +56,7 @@ pub fn run(args: &RunArgs) -> output::Result {
         spin: *spin,
         on_missing: &|| note!("unitape: waiting for a tape in {}", tape.display()),
         on_snapshot_refused: &|_| {},
+        on_snapshot_passed_over: &|_| {},
         snapshot_events: u64::MAX,
     };
     let mut out = output::stdout();

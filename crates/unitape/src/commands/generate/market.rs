@@ -1,6 +1,6 @@
 //! `unitape generate market`: a day of a simulated market into files, or several.
 
-use crate::output::{self, CommandFailure, CommandOutcome, file_failure, say};
+use crate::output::{self, CommandFailure, CommandOutcome, file_failure, note, say};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -160,7 +160,7 @@ fn config(args: &MarketArgs) -> Result<SimConfig, CommandFailure> {
     };
     let scenes = |option: &Option<Vec<String>>| match option {
         Some(list) => parse_scene_counts(list, &possible),
-        None => Ok(possible.iter().map(|&scenario| (scenario, 3)).collect()),
+        None => Ok(possible.iter().map(|&scenario| (scenario, SCENES_DEFAULT)).collect()),
     };
     let span_ns = args.minutes.checked_mul(60_000_000_000);
     Ok(SimConfig {
@@ -212,18 +212,30 @@ fn start_ns(args: &MarketArgs) -> Result<u64, CommandFailure> {
     days.map(|days| days + usual).ok_or_else(|| CommandFailure::Usage("--date: before 1970".to_owned()))
 }
 
-/// Makes a full market. Of scenes that nobody asked for there are fewer if the market has no room for all of them.
+/// Makes a full market. Of scenes that nobody asked for there are fewer if the market has no room for all of them; a line on
+/// stderr says so.
 fn market_with_room(args: &MarketArgs, mut config: MarketConfig) -> Result<Market, CommandFailure> {
     let is_default = args.plant.is_none() && args.near_miss.is_none();
+    let mut crowded: Option<(&str, u32)> = None;
     loop {
         let most =
             config.day.plant.values().chain(config.day.near_misses.values()).copied().max().unwrap_or(0);
         match Market::new(config.clone()) {
-            Err(unitape_sim::Error::NoRoom { .. }) if is_default && most > 0 => {
+            Err(unitape_sim::Error::NoRoom { kind, placed }) if is_default && most > 0 => {
+                crowded = Some((kind, placed));
                 let scenes = [&mut config.day.plant, &mut config.day.near_misses];
                 scenes.into_iter().flat_map(|counts| counts.values_mut()).for_each(|count| *count -= 1);
             }
-            market => return Ok(market?),
+            market => {
+                let market = market?;
+                if let Some((kind, placed)) = crowded {
+                    note!(
+                        "unitape: {most} instead of {SCENES_DEFAULT} scenes and near misses of every scenario: no instrument is free \
+                         for another {kind} after {placed}; give more --instruments or --minutes"
+                    );
+                }
+                return Ok(market);
+            }
         }
     }
 }
@@ -509,3 +521,6 @@ fn create(path: &Path) -> Result<BufWriter<File>, CommandFailure> {
 fn name_of(path: &Path) -> String {
     path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
 }
+
+/// Scenes and near misses of each scenario, without --plant and --near-miss.
+const SCENES_DEFAULT: u32 = 3;

@@ -1,19 +1,18 @@
 //! `unitape watch quality`: the report on values that events lack.
 
-use super::{ScenarioArgs, finish_replay, open_part};
+use super::ScenarioArgs;
+use super::replay::{TapeObserver, finish_replay, open_lines, replay_part, scenario_count};
 use crate::commands::range_args::{OutputArgs, SelectionArgs};
 use crate::commands::read_args::ReadArgs;
 use crate::output::{
     self, CommandFailure, CommandOutcome, Destination, RowFormat, csv_text, escape_line, grouped, note,
-    open_file,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use unitape_model::{DefinitionTable, Dictionary, Event, EventField, EventKind, EventValue};
 use unitape_query::EventSelection;
-use unitape_run::surveil::SurveilOutcome;
 use unitape_watch::{
     Alert, MissingCounts, MissingValue, ReplayObserver, ReplaySummary, ScenarioSelection, replay_cases,
 };
@@ -47,12 +46,7 @@ pub fn run(args: QualityArgs) -> output::Result {
     }
     let selection = scenarios.parse()?;
     if !input.is_dir() {
-        if !select.is_empty() {
-            let options = "--from, --to, --since, --until, --symbols, --venue and --kind";
-            let message = format!("{}: {options} choose a part of a tape, and this is none", input.display());
-            return Err(CommandFailure::Usage(message));
-        }
-        let report = report_on_lines(&input, &selection)?;
+        let report = report_on_lines(&input, &selection, select.is_empty())?;
         report.write(&output)?;
         return Ok(CommandOutcome::Clean);
     }
@@ -60,12 +54,12 @@ pub fn run(args: QualityArgs) -> output::Result {
     report_on_tape(&input, &selection, &select.parse()?, read, &output)
 }
 
-fn report_on_lines(path: &Path, selection: &ScenarioSelection) -> Result<QualityReport, CommandFailure> {
-    let input: Box<dyn BufRead> = if path.as_os_str() == "-" {
-        Box::new(std::io::stdin().lock())
-    } else {
-        Box::new(BufReader::with_capacity(1 << 16, open_file(path)?))
-    };
+fn report_on_lines(
+    path: &Path,
+    selection: &ScenarioSelection,
+    selects_all: bool,
+) -> Result<QualityReport, CommandFailure> {
+    let input = open_lines(path, selects_all)?;
     let mut counts = EventCounts::default();
     let summary = replay_cases(input, &path.display().to_string(), selection, &[], &mut counts)?;
     Ok(QualityReport::new(&summary, &counts, |_| EventSource::default()))
@@ -78,17 +72,8 @@ fn report_on_tape(
     read: ReadArgs,
     output: &OutputArgs,
 ) -> output::Result {
-    let mut surveillance = open_part(dir, selection, events, read)?;
     let mut counts = EventCounts::default();
-    loop {
-        match surveillance.step_observed(|event, _, _| counts.add(event))? {
-            SurveilOutcome::Frame(_) => {}
-            SurveilOutcome::AtEnd => break,
-            SurveilOutcome::Rewound { from, to } => {
-                return Err(unitape_tape::Error::Rewound { from, to }.into());
-            }
-        }
-    }
+    let surveillance = replay_part(dir, selection, events, read, &mut counts)?;
     let definitions = &surveillance.watch().names;
     let report =
         QualityReport::new(&surveillance.summary(), &counts, |id| EventSource::find(id, definitions));
@@ -103,6 +88,17 @@ struct EventCounts(HashMap<(EventKind, u32), u64>);
 impl EventCounts {
     fn add(&mut self, event: &Event<'_>) {
         *self.0.entry((event.kind(), event.source())).or_default() += 1;
+    }
+}
+
+impl TapeObserver for EventCounts {
+    #[inline]
+    fn on_event(&mut self, event: &Event<'_>, _: u64, _: &DefinitionTable) {
+        self.add(event);
+    }
+
+    fn on_alert(&mut self, _: &Alert) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
@@ -248,8 +244,8 @@ impl QualityReport {
         }
         if self.rows.is_empty() {
             note!(
-                "unitape: no missing values: {} scenarios over {} events",
-                self.scenarios,
+                "unitape: no missing values: {} over {} events",
+                scenario_count(self.scenarios),
                 grouped(self.events)
             );
         }

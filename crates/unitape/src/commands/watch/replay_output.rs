@@ -1,10 +1,11 @@
 //! The output of `unitape watch replay`: lines of alerts, or a timeline.
 
+use super::replay::TapeObserver;
 use super::timeline::{EVENTS_MAX, TimelineWriter};
 use super::{AlertLines, ReplayArgs};
 use crate::output::{CommandFailure, Destination, note};
 use std::io::Write;
-use unitape_model::{Dictionary, Event};
+use unitape_model::{DefinitionTable, Dictionary, Event};
 use unitape_watch::{Alert, ReplayObserver, ReplaySummary, ScenarioSelection};
 
 /// What a replay prints while it runs.
@@ -31,17 +32,6 @@ impl ReplayOutput {
         Ok(Self::Timeline { writer: TimelineWriter::new(out, limit), limit })
     }
 
-    /// Writes an alert of a tape.
-    pub(super) fn write_alert(&mut self, alert: &Alert) -> std::io::Result<()> {
-        match self {
-            Self::Alerts(lines) => lines.write(alert, None),
-            Self::Timeline { writer, .. } => {
-                writer.add_alert(alert);
-                Ok(())
-            }
-        }
-    }
-
     /// Writes what precedes an error. A file does not get its name.
     pub(super) fn flush_incomplete(self) -> std::io::Result<()> {
         match self {
@@ -60,6 +50,25 @@ impl ReplayOutput {
                 if let Some(message) = omissions.message(limit) {
                     note!("unitape: {message}");
                 }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl TapeObserver for ReplayOutput {
+    #[inline]
+    fn on_event(&mut self, event: &Event<'_>, seq: u64, names: &DefinitionTable) {
+        if let Self::Timeline { writer, .. } = self {
+            writer.add_event(event, seq, names.dictionary(), names);
+        }
+    }
+
+    fn on_alert(&mut self, alert: &Alert) -> std::io::Result<()> {
+        match self {
+            Self::Alerts(lines) => lines.write(alert, None),
+            Self::Timeline { writer, .. } => {
+                writer.add_alert(alert);
                 Ok(())
             }
         }

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
 use unitape_case::evidence::{AlertEvidence, EvidenceLine, EvidenceTape};
-use unitape_feed::archive::{EventOrigin, SourceArchive, SourceFault, SourceMessage};
+use unitape_feed::archive::{EventOrigin, SourceArchive, SourceFault};
 use unitape_run::alert_reader::{AlertReader, AlertTapeContent};
 use unitape_run::tape_content::require_alert_tape;
 use unitape_tape::TapeId;
@@ -62,7 +62,7 @@ pub fn run(args: &ShowArgs) -> output::Result {
     if let Some(dir) = &args.sources {
         tape.learn_hashes(&mut evidence)?;
         let mut archive = SourceArchive::new(dir);
-        messages = evidence.events.iter().map(|line| ShownMessage::read(line, &mut archive)).collect();
+        messages = ShownMessage::read_all(&evidence.events, &mut archive, args.json);
     }
     let shown = ShownAlert { number: args.number, recorded, rules, evidence, messages };
     let mut out = output::stdout();
@@ -156,9 +156,15 @@ fn parse_params(text: &str, id: &str) -> Result<ParamOverlay, CommandFailure> {
     Ok(selection.command_line)
 }
 
-/// The source bytes of an evidence event, or why there are none.
+/// The source bytes of an evidence event as they are printed, or why there are none.
 enum ShownMessage {
-    Message(SourceMessage),
+    Message {
+        path: PathBuf,
+        is_framed: bool,
+        /// Text, or hexadecimal digits; cut if it is for people.
+        text: String,
+        is_hex: bool,
+    },
     Fault(SourceFault),
     /// The tape names no source.
     WithoutSource,
@@ -167,21 +173,46 @@ enum ShownMessage {
 }
 
 impl ShownMessage {
-    fn read(line: &EvidenceLine, archive: &mut SourceArchive) -> Self {
-        match line.event.as_ref().map(|event| &event.origin) {
+    /// Returns the message of each event. Reads each file forward.
+    fn read_all(lines: &[EvidenceLine], archive: &mut SourceArchive, json: bool) -> Vec<Self> {
+        let origin_of = |line: &EvidenceLine| line.event.as_ref().ok().and_then(|event| event.origin.clone());
+        let mut order: Vec<(usize, EventOrigin)> =
+            lines.iter().enumerate().filter_map(|(index, line)| Some((index, origin_of(line)?))).collect();
+        order.sort_by(|(_, a), (_, b)| (&a.feed, &a.file, a.offset).cmp(&(&b.feed, &b.file, b.offset)));
+        let without_origin = |line: &EvidenceLine| match line.event {
+            Ok(_) => Self::WithoutSource,
             Err(_) => Self::WithoutEvent,
-            Ok(None) => Self::WithoutSource,
-            Ok(Some(origin)) => archive.message(origin).map_or_else(Self::Fault, Self::Message),
+        };
+        let mut messages: Vec<Self> = lines.iter().map(without_origin).collect();
+        for (index, origin) in order {
+            messages[index] = Self::read(&origin, archive, json);
         }
+        messages
+    }
+
+    fn read(origin: &EventOrigin, archive: &mut SourceArchive, json: bool) -> Self {
+        let message = match archive.message(origin) {
+            Ok(message) => message,
+            Err(fault) => return Self::Fault(fault),
+        };
+        let (path, is_framed, bytes) = (message.path, message.is_framed, message.bytes);
+        let is_hex = std::str::from_utf8(&bytes).is_err();
+        let text = match String::from_utf8(bytes) {
+            Ok(text) if json => text,
+            Ok(text) => bytes_text(text.as_bytes()),
+            Err(error) if json => hex_text(error.as_bytes()),
+            Err(error) => bytes_text(error.as_bytes()),
+        };
+        Self::Message { path, is_framed, text, is_hex }
     }
 
     fn print(&self, out: &mut impl Write, origin: Option<&EventOrigin>) -> Result<(), CommandFailure> {
         let offset = origin.map_or(0, |origin| origin.offset);
         match self {
-            Self::Message(message) => {
-                let path = message.path.display();
-                let end = if message.is_framed { "" } else { " and following" };
-                say_to!(*out, "{INDENT}{path}, byte {offset}{end}: {}", bytes_text(&message.bytes));
+            Self::Message { path, is_framed, text, .. } => {
+                let path = path.display();
+                let end = if *is_framed { "" } else { " and following" };
+                say_to!(*out, "{INDENT}{path}, byte {offset}{end}: {text}");
             }
             Self::Fault(fault) => say_to!(*out, "{INDENT}{fault}"),
             Self::WithoutSource => say_to!(*out, "{INDENT}the tape names no source of this event"),
@@ -192,13 +223,10 @@ impl ShownMessage {
 
     fn add_to(&self, value: &mut Value) {
         match self {
-            Self::Message(message) => {
-                value["path"] = message.path.display().to_string().into();
-                value["is_framed"] = message.is_framed.into();
-                match std::str::from_utf8(&message.bytes) {
-                    Ok(text) => value["text"] = text.into(),
-                    Err(_) => value["hex"] = hex_text(&message.bytes).into(),
-                }
+            Self::Message { path, is_framed, text, is_hex } => {
+                value["path"] = path.display().to_string().into();
+                value["is_framed"] = (*is_framed).into();
+                value[if *is_hex { "hex" } else { "text" }] = text.as_str().into();
             }
             Self::Fault(fault) => value["missing"] = fault.to_string().into(),
             Self::WithoutSource => value["missing"] = "the tape names no source of this event".into(),

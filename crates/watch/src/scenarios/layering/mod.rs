@@ -175,9 +175,7 @@ impl LayeringScenario {
         let is_there = |entered: &EnteredOrder| (entered.venue == input.venue) != rules.is_cross_venue;
         let layers = || {
             window.iter().filter(|(_, entered)| is_there(entered)).filter_map(|(_, entered)| {
-                let order = context.orders.get(entered.slot);
-                let is_same = order.entry_seq() == Some(entered.entry.seq) && order.is_live();
-                is_same.then_some((entered, order))
+                Some((entered, context.orders.find_live(entered.slot, entered.entry.seq)?))
             })
         };
         self.prices.clear();

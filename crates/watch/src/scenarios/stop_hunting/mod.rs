@@ -276,10 +276,9 @@ impl StopHuntingScenario {
             StopKey { firm, instr: key.instr, side: key.side, stop_px, seq }
         };
         let px = i128::from(px.0);
-        self.stops.range(at(px - most, 0)..=at(px + most, u64::MAX)).filter(|(key, stop)| {
-            let order = context.orders.get(stop.slot);
-            order.entry_seq() == Some(key.seq) && order.is_live()
-        })
+        let is_live =
+            |(key, stop): &(&StopKey, &StopOrder)| context.orders.find_live(stop.slot, key.seq).is_some();
+        self.stops.range(at(px - most, 0)..=at(px + most, u64::MAX)).filter(is_live)
     }
 
     /// Adds an execution to what is reversed of a hunt on the other side.
