@@ -156,7 +156,7 @@ impl SnapshotStore {
         self.list_snapshots().into_iter().filter_map(move |(_, path)| read_snapshot(path)).filter(is_reached)
     }
 
-    /// Writes a snapshot and removes all but the last [`KEPT`] up to it. A snapshot ahead of it is of a source that was cut
+    /// Writes a snapshot and removes all but the last three up to it. A snapshot ahead of it is of a source that was cut
     /// back since, so it goes as well.
     ///
     /// # Errors
