@@ -10,7 +10,7 @@ use unitape_arrow::arrow_array::ffi::FFI_ArrowSchema;
 use unitape_arrow::arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use unitape_arrow::arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use unitape_arrow::{BatchOptions, PriceType, ReadStep, RowQuery, RowReader, SizeType};
-use unitape_model::NameKind;
+use unitape_model::{ColumnForm, NameKind};
 
 /// Rows of a tape. Each conversion reads them, and each gives the same rows: the end of the tape is fixed.
 #[pyclass(frozen, module = "unitape")]
@@ -121,9 +121,10 @@ impl Rows {
         options.set_item("types_mapper", types.getattr("get")?)?;
         let frame = self.to_table(py, prices)?.call_method("to_pandas", (), Some(&options))?;
         if let Some(tz) = tz {
-            for column in ["ts_event", "ts_recv"] {
-                let local = frame.get_item(column)?.getattr("dt")?.call_method1("tz_convert", (tz,))?;
-                frame.set_item(column, local)?;
+            let columns = self.query.schema.columns().iter();
+            for column in columns.filter(|column| column.form == ColumnForm::Time) {
+                let local = frame.get_item(column.name)?.getattr("dt")?.call_method1("tz_convert", (tz,))?;
+                frame.set_item(column.name, local)?;
             }
         }
         Ok(frame)

@@ -35,8 +35,8 @@ def test_what_is_no_tape_is_an_error_with_its_path(tmp_path):
 def test_wrong_arguments_name_what_to_write(tape):
     get_range = unitape.open(tape).get_range
     for call, code, words in [
-        (lambda: get_range("trade"), "unknown_schema", "did you mean `trades`?; schemas: bbo, trades"),
-        (lambda: get_range("nope"), "unknown_schema", "schemas: bbo, trades"),
+        (lambda: get_range("trade"), "unknown_schema", "did you mean `trades`?; schemas: mbo, mbp, bbo, trades"),
+        (lambda: get_range("nope"), "unknown_schema", "schemas: mbo, mbp, bbo, trades"),
         (lambda: get_range("bbo", size_type="wid"), "unknown_option", "did you mean `wide`?"),
         (lambda: get_range("bbo").to_df(price_type="decimals"), "unknown_option", "did you mean `decimal`?"),
         (lambda: get_range("bbo", start=2, end=1), "start_after_end", "start is after end"),

@@ -3,6 +3,7 @@
 use crate::columns::{
     CodeColumn, FixedColumn, NameColumn, PriceColumn, ScaledSize, SizeColumn, TextColumn, nulls,
 };
+use crate::fields::FieldColumns;
 use crate::{BatchOptions, Error, MisfitAction};
 use arrow_array::types::{TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
@@ -10,8 +11,8 @@ use arrow_schema::{DataType, SchemaRef};
 use std::sync::Arc;
 use unitape_model::row::{PARTIAL, flag_words, id_text, side, trade_action};
 use unitape_model::{
-    Decimal, Dictionary, Event, EventField, EventFieldSpec, EventSchema, EventValue, FieldLayout, NameKind,
-    RowSchema,
+    Dictionary, Event, EventField, EventFieldSpec, EventKind, EventRow, EventSchema, EventValue, FieldLayout,
+    NameKind, RowColumn, RowSchema,
 };
 use unitape_query::address::EventAddress;
 
@@ -31,6 +32,8 @@ pub struct RowBatchBuilder {
     body: RowBody,
     symbol: NameColumn,
     venue: NameColumn,
+    /// The columns of other classes, behind the venue.
+    class_columns: FieldColumns,
 }
 
 /// The columns of a schema beside those that all have.
@@ -38,6 +41,12 @@ pub struct RowBatchBuilder {
 enum RowBody {
     Bbo(Box<BboColumns>),
     Trades(Box<TradeColumns>),
+    /// The columns of the other schemas, but for the sequence.
+    Fields {
+        columns: FieldColumns,
+        /// The place of the sequence among the columns.
+        sequence_index: usize,
+    },
 }
 
 #[derive(Debug)]
@@ -81,7 +90,8 @@ impl RowBatchBuilder {
     pub fn new(schema: RowSchema, options: BatchOptions) -> Self {
         let options = BatchOptions { rows: options.rows.max(1), ..options };
         let rows = options.rows;
-        let spec = |field| EventSchema::for_kind(schema.kind()).get(field).expect("a field of the kind");
+        let kind = schema.kinds()[0];
+        let spec = |field| EventSchema::for_kind(kind).get(field).expect("a field of the kind");
         let price = |field| PriceField { spec: spec(field), column: PriceColumn::new(&options) };
         let size = |name, field| SizeField { name, spec: spec(field), column: SizeColumn::new(&options) };
         let body = match schema {
@@ -101,7 +111,16 @@ impl RowBatchBuilder {
                 cond: TextColumn::new(rows),
                 trade_flags: CodeColumn::new(flag_sets(), rows),
             })),
+            _ => {
+                let columns = schema.columns();
+                let body = &columns[HEAD_COLUMNS..columns.len() - TAIL_COLUMNS];
+                let is_sequence = |column: &RowColumn| column.name == "sequence";
+                let sequence_index = body.iter().position(is_sequence).expect("a schema has a sequence");
+                let fields: Vec<RowColumn> = body.iter().filter(|c| !is_sequence(c)).copied().collect();
+                RowBody::Fields { columns: FieldColumns::new(&fields, schema, &options), sequence_index }
+            }
         };
+        let class_columns = &schema.columns_with(options.classes)[schema.columns().len()..];
         Self {
             schema,
             arrow_schema: options.arrow_schema(schema),
@@ -116,6 +135,7 @@ impl RowBatchBuilder {
             body,
             symbol: NameColumn::new(NameKind::Instrument, rows),
             venue: NameColumn::new(NameKind::Venue, rows),
+            class_columns: FieldColumns::new(class_columns, schema, &options),
         }
     }
 
@@ -140,8 +160,9 @@ impl RowBatchBuilder {
         let text_bytes = match &self.body {
             RowBody::Bbo(_) => 0,
             RowBody::Trades(columns) => columns.match_id.text_bytes() + columns.cond.text_bytes(),
+            RowBody::Fields { columns, .. } => columns.text_bytes(),
         };
-        self.rows >= self.options.rows || text_bytes >= TEXT_BYTES_MAX
+        self.rows >= self.options.rows || text_bytes + self.class_columns.text_bytes() >= TEXT_BYTES_MAX
     }
 
     /// Forgets what ids mean, after a cut of the tape.
@@ -156,7 +177,7 @@ impl RowBatchBuilder {
     /// Fails if a size does not fit and is not to be null.
     ///
     /// # Panics
-    /// If the event is not of the schema's kind.
+    /// If the event is not of the schema.
     #[inline]
     pub fn push(
         &mut self,
@@ -164,11 +185,13 @@ impl RowBatchBuilder {
         event: &Event<'_>,
         names: &Dictionary,
     ) -> Result<(), Error> {
-        assert_eq!(event.kind(), self.schema.kind(), "an event of the schema's kind");
+        assert_eq!(RowSchema::for_kind(event.kind()), Some(self.schema), "an event of the schema");
         let (instrument, venue) = (event.instrument().0, event.venue());
         let symbol_key = self.symbol.key(instrument, names)?;
         let venue_key = self.venue.key(venue.into(), names)?;
         let mut scaler = SizeScaler { action: self.options.misfit, address, misfits: 0 };
+        let row = EventRow { event: *event, names };
+        self.class_columns.scale(&row, &mut scaler)?;
         match &mut self.body {
             RowBody::Bbo(columns) => {
                 columns.push(event, &mut scaler)?;
@@ -177,7 +200,12 @@ impl RowBatchBuilder {
                 }
             }
             RowBody::Trades(columns) => columns.push(event, &mut scaler)?,
+            RowBody::Fields { columns, .. } => {
+                columns.scale(&row, &mut scaler)?;
+                columns.push(&row);
+            }
         }
+        self.class_columns.push(&row);
         self.misfits += scaler.misfits;
         self.ts_event.push(Some(event.ts_event().0));
         self.ts_recv.push(event.ts_recv().map(|time| time.0));
@@ -227,8 +255,13 @@ impl RowBatchBuilder {
                     trades.trade_flags.finish()?,
                 ]);
             }
+            RowBody::Fields { columns: fields, sequence_index } => {
+                columns.extend(fields.finish()?);
+                columns.insert(HEAD_COLUMNS + *sequence_index, sequence);
+            }
         }
         columns.extend([self.symbol.finish()?, self.venue.finish()?]);
+        columns.extend(self.class_columns.finish()?);
         Ok(RecordBatch::try_new(self.arrow_schema.clone(), columns)?)
     }
 }
@@ -292,28 +325,34 @@ impl SizeField {
         let Some(EventValue::Decimal(size)) = event.value(self.spec, &mut [0; 36]) else { return Ok(None) };
         match self.column.scale(size) {
             Some(scaled) => Ok(Some(scaled)),
-            None => scaler.meet_misfit(self, size),
+            None => scaler.meet_misfit(self.name, &self.column, &size),
         }
     }
 }
 
 /// The sizes of one row.
-struct SizeScaler {
+pub(crate) struct SizeScaler {
     action: MisfitAction,
     address: EventAddress,
     misfits: u64,
 }
 
 impl SizeScaler {
+    /// Returns null for a size or an amount that does not fit its column, or the error about it.
     #[cold]
-    fn meet_misfit(&mut self, field: &SizeField, size: Decimal) -> Result<Option<ScaledSize>, Error> {
+    pub fn meet_misfit(
+        &mut self,
+        column: &'static str,
+        sizes: &SizeColumn,
+        size: &dyn std::fmt::Display,
+    ) -> Result<Option<ScaledSize>, Error> {
         if self.action == MisfitAction::Null {
             self.misfits += 1;
             return Ok(None);
         }
-        let (data_type, remedy) = field.column.misfit_words();
-        let (column, seq) = (field.name, self.address.seq);
-        Err(Error::SizeMisfit { column, seq, size: size.to_string(), data_type, remedy })
+        let (data_type, remedy) = sizes.misfit_words();
+        let size = size.to_string();
+        Err(Error::SizeMisfit { column, seq: self.address.seq, size, data_type, remedy })
     }
 }
 
@@ -331,14 +370,18 @@ fn code_of(codes: &[&str], code: &str) -> Option<i8> {
 
 /// Returns the texts of all sets of trade flags; that of a set is at the set's number less one.
 fn flag_sets() -> Vec<String> {
-    let spec = EventSchema::for_kind(RowSchema::Trades.kind()).get(EventField::TradeFlags);
+    let spec = EventSchema::for_kind(EventKind::Trade).get(EventField::TradeFlags);
     let Some(FieldLayout::FlagSet { values, .. }) = spec.map(|spec| spec.slot) else { return Vec::new() };
     (1..1u8 << values.len()).map(|set| flag_words(values, set)).collect()
 }
 
+/// Columns before those of a schema.
+const HEAD_COLUMNS: usize = 4;
+/// Columns behind those of a schema: symbol and venue.
+const TAIL_COLUMNS: usize = 2;
 /// The actions of trades.
 const ACTIONS: [&str; 3] = ["T", "C", "M"];
 /// The sides.
-const SIDES: [&str; 3] = ["B", "A", "N"];
+pub(crate) const SIDES: [&str; 3] = ["B", "A", "N"];
 /// A batch with more bytes of texts than this is full. Of a frame a text has 4 MiB at most, so offsets of 32 bits suffice.
 const TEXT_BYTES_MAX: usize = 64 << 20;

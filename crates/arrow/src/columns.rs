@@ -10,7 +10,7 @@ use arrow_array::{
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 use std::sync::Arc;
-use unitape_model::{Decimal, Dictionary, NameKind, Price};
+use unitape_model::{Amount, Decimal, Dictionary, NameKind, Price};
 
 /// Values of fixed width, of which some may be null.
 #[derive(Debug)]
@@ -111,6 +111,23 @@ impl SizeColumn {
             (PriceType::Decimal, SizeType::Narrow) => Self::Narrow(FixedColumn::new(rows)),
             (PriceType::Decimal, SizeType::Wide) => Self::Wide(FixedColumn::new(rows)),
         }
+    }
+
+    /// Makes a column of amounts: wide, or floats beside prices as floats.
+    pub fn of_amounts(options: &BatchOptions) -> Self {
+        match options.prices {
+            PriceType::Float => Self::Float(FixedColumn::new(options.rows)),
+            PriceType::Decimal | PriceType::Fixed => Self::Wide(FixedColumn::new(options.rows)),
+        }
+    }
+
+    /// Returns the amount in the form of this column of amounts, or `None` if it does not fit.
+    pub fn scale_amount(&self, amount: Amount) -> Option<ScaledSize> {
+        if matches!(self, Self::Float(_)) {
+            return Some(ScaledSize::Float(nearest_float(&amount)));
+        }
+        let canonical = Amount::new(amount.mantissa(), amount.exponent()).unwrap_or(amount);
+        canonical.scaled(18).filter(|scaled| scaled.unsigned_abs() < WIDE_LIMIT).map(ScaledSize::Wide)
     }
 
     /// Returns the size in the form of this column, or `None` if it does not fit.

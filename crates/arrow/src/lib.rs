@@ -40,6 +40,7 @@
 mod batch;
 mod columns;
 mod error;
+mod fields;
 mod ipc;
 mod options;
 mod reader;

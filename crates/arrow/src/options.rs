@@ -2,17 +2,17 @@
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use std::sync::Arc;
-use unitape_model::{ColumnForm, RowColumn, RowSchema};
+use unitape_model::{ClassSet, ColumnForm, RowColumn, RowSchema};
 
 /// The type of prices; sizes follow it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PriceType {
-    /// `decimal(19,9)`, exact. Sizes have their [`SizeType`].
+    /// `decimal(19,9)`, exact. Sizes have their [`SizeType`], amounts are `decimal(38,18)`.
     #[default]
     Decimal,
-    /// `int64` in units of 1e-9, exact. Sizes too.
+    /// `int64` in units of 1e-9, exact. Sizes too; amounts stay decimals.
     Fixed,
-    /// `float64`, rounded to the nearest. Sizes too.
+    /// `float64`, rounded to the nearest. Sizes and amounts too.
     Float,
 }
 
@@ -45,6 +45,8 @@ pub struct BatchOptions {
     pub sizes: SizeType,
     /// The action for a size that does not fit.
     pub misfit: MisfitAction,
+    /// The classes whose columns there are.
+    pub classes: ClassSet,
     /// Rows of a batch at most, at least 1. Long texts end it earlier.
     pub rows: usize,
 }
@@ -55,6 +57,7 @@ impl Default for BatchOptions {
             prices: PriceType::default(),
             sizes: SizeType::default(),
             misfit: MisfitAction::default(),
+            classes: ClassSet::default(),
             rows: 1 << 16,
         }
     }
@@ -64,14 +67,13 @@ impl BatchOptions {
     /// Returns the Arrow schema of a schema's rows.
     pub fn arrow_schema(&self, schema: RowSchema) -> SchemaRef {
         let field = |column: &RowColumn| {
-            let is_always_there = matches!(column.name, "ts_event" | "action" | "side");
-            Field::new(column.name, self.data_type(column), !is_always_there)
+            Field::new(column.name, self.data_type(schema, column), column.is_nullable())
         };
-        Arc::new(Schema::new(schema.columns().iter().map(field).collect::<Vec<_>>()))
+        Arc::new(Schema::new(schema.columns_with(self.classes).iter().map(field).collect::<Vec<_>>()))
     }
 
     /// Returns the Arrow type of a column.
-    fn data_type(&self, column: &RowColumn) -> DataType {
+    fn data_type(&self, schema: RowSchema, column: &RowColumn) -> DataType {
         match column.form {
             ColumnForm::Time => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
             ColumnForm::Number => match column.name {
@@ -90,13 +92,28 @@ impl BatchOptions {
                 (PriceType::Decimal, SizeType::Narrow) => NARROW_DECIMAL,
                 (PriceType::Decimal, SizeType::Wide) => WIDE_DECIMAL,
             },
-            ColumnForm::Text => match column.name {
-                // Texts that differ from row to row, or as often as a feed likes.
-                "match_id" | "cond" => DataType::Utf8,
-                "action" | "side" | "trade_flags" => dictionary(DataType::Int8),
-                _ => dictionary(DataType::Int32),
+            ColumnForm::Amount => match self.prices {
+                PriceType::Float => DataType::Float64,
+                PriceType::Decimal | PriceType::Fixed => WIDE_DECIMAL,
             },
+            ColumnForm::Date => DataType::Date32,
+            ColumnForm::Bool => DataType::Boolean,
+            ColumnForm::Text if is_code(schema, column) => dictionary(DataType::Int8),
+            ColumnForm::Text => match column.name {
+                "symbol" | "venue" | "bid_venue" | "ask_venue" => dictionary(DataType::Int32),
+                // Texts that differ from row to row, or as often as a feed likes.
+                _ => DataType::Utf8,
+            },
+            ColumnForm::Json => DataType::Utf8,
         }
+    }
+}
+
+/// Returns whether the texts of a column are codes from a short list.
+pub(crate) fn is_code(schema: RowSchema, column: &RowColumn) -> bool {
+    match schema {
+        RowSchema::Mbo | RowSchema::Trades => matches!(column.name, "action" | "side" | "trade_flags"),
+        _ => column.name == "kind",
     }
 }
 

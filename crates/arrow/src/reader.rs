@@ -41,7 +41,7 @@ impl RowQuery {
             .map(|last| TapeRangeBound::Position(Position(last)));
         EventSelection {
             range: TapeRange { from: None, to: end_bound, times: self.times },
-            kinds: vec![self.schema.kind()],
+            kinds: self.schema.kinds().to_vec(),
             instruments: self.symbols.clone().unwrap_or_default(),
             limit: if is_empty { Some(0) } else { self.limit },
             ..EventSelection::default()

@@ -4,16 +4,17 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Decimal128Type, Float64Type, Int8Type, Int32Type, Int64Type, TimestampNanosecondType, UInt16Type,
-    UInt32Type, UInt64Type,
+    Date32Type, Decimal128Type, Float64Type, Int8Type, Int32Type, Int64Type, TimestampNanosecondType,
+    UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use proptest::prelude::*;
 use unitape_arrow::{BatchOptions, MisfitAction, PriceType, RowBatchBuilder, SizeType};
+use unitape_model::schema::at;
 use unitape_model::{
-    ColumnForm, ColumnValue, Dictionary, Event, EventField, EventRow, FrameHeader, NameKind, Position,
-    RowColumn, RowSchema, flags,
+    ClassSet, ColumnForm, ColumnValue, Dictionary, Event, EventField, EventRow, EventSchema, FieldClass,
+    FrameHeader, NameKind, Position, RowColumn, RowSchema, flags,
 };
 use unitape_query::address::EventAddress;
 
@@ -33,6 +34,8 @@ fn cell(batch: &RecordBatch, column: usize, row: usize) -> Option<String> {
         DataType::Decimal128(_, places) => {
             format!("{}e-{places}", array.as_primitive::<Decimal128Type>().value(row))
         }
+        DataType::Boolean => array.as_boolean().value(row).to_string(),
+        DataType::Date32 => array.as_primitive::<Date32Type>().value(row).to_string(),
         DataType::Utf8 => array.as_string::<i32>().value(row).to_owned(),
         DataType::Dictionary(keys, _) if **keys == DataType::Int8 => {
             let array =
@@ -55,7 +58,16 @@ fn expected(column: &RowColumn, value: Option<ColumnValue<'_>>, options: &BatchO
     Some(match (value?, options.prices, options.sizes) {
         (ColumnValue::Time(ts), ..) => ts.0.to_string(),
         (ColumnValue::Number(number), ..) => number.to_string(),
-        (ColumnValue::Text(text), ..) => text.into_owned(),
+        (ColumnValue::Text(text) | ColumnValue::Json(text), ..) => text.into_owned(),
+        (ColumnValue::Bool(is_true), ..) => is_true.to_string(),
+        (ColumnValue::Date(date), ..) => date.days().to_string(),
+        (ColumnValue::Amount(amount), PriceType::Float, _) => {
+            format!("{:?}", amount.to_string().parse::<f64>().unwrap())
+        }
+        (ColumnValue::Amount(amount), ..) => {
+            let scaled = scaled_text(&amount.to_string(), 18)?;
+            (scaled.unsigned_abs() < 10u128.pow(38)).then(|| format!("{scaled}e-18"))?
+        }
         (ColumnValue::Price(price), PriceType::Decimal, _) => format!("{}e-9", price.0),
         (ColumnValue::Price(price), PriceType::Fixed, _) => price.0.to_string(),
         (ColumnValue::Price(price), PriceType::Float, _) => {
@@ -103,63 +115,95 @@ fn names() -> Dictionary {
     names
 }
 
-/// Makes a frame of two lines from bytes of any kind, most of them likely ones.
-fn frame() -> impl Strategy<Value = Vec<u8>> {
+/// A frame of some kind, before its header is written.
+#[derive(Clone, Debug)]
+struct RandomFrame {
+    fixed_part: Vec<u8>,
+    entries: Vec<(u16, Vec<u8>)>,
+    has_extension: bool,
+    /// Chooses the kind among those of the schema.
+    kind_index: usize,
+}
+
+/// Makes a frame from bytes of any kind, most of them likely ones.
+fn frame() -> impl Strategy<Value = RandomFrame> {
     let exponent = prop_oneof![-12i8..12, any::<i8>(), Just(-127i8), Just(-128i8)];
     let small_id = prop_oneof![0u32..6, any::<u32>()];
-    let entry = (prop_oneof![1u16..30, any::<u16>()], proptest::collection::vec(any::<u8>(), 0..12));
-    let entry_decimal = (Just(12u16), any::<i64>(), -31i8..31)
+    let entry = (prop_oneof![1u16..170, any::<u16>()], proptest::collection::vec(any::<u8>(), 0..12));
+    let entry_decimal = (prop_oneof![Just(12u16), 1u16..170], any::<i64>(), -31i8..31)
         .prop_map(|(tag, m, e)| (tag, m.to_le_bytes().into_iter().chain([e as u8]).collect::<Vec<u8>>()));
+    let entry_text = (1u16..170, "[\\x20-\\x7e\u{e9}]{0,9}").prop_map(|(tag, text)| (tag, text.into_bytes()));
     let entry_partial =
         prop_oneof![3 => Just(2u8), 1 => any::<u8>()].prop_map(|is| (EventField::Partial as u16, vec![is]));
-    let entries = proptest::collection::vec(prop_oneof![entry, entry_decimal, entry_partial], 0..3);
+    let entries =
+        proptest::collection::vec(prop_oneof![entry, entry_decimal, entry_text, entry_partial], 0..6);
     (
         any::<[u8; 32]>(),
         small_id,
         0u16..4,
         exponent.clone(),
         exponent,
-        any::<[u8; 24]>(),
+        proptest::collection::vec(prop_oneof![any::<u8>(), Just(0u8), b'0'..b'z'], 152),
         entries,
         any::<bool>(),
+        any::<usize>(),
     )
-        .prop_map(|(head, instrument, venue, kind_a, kind_b, body, entries, has_extension)| {
-            let mut bytes = vec![0; 128];
-            bytes[..32].copy_from_slice(&head);
-            bytes[32..36].copy_from_slice(&instrument.to_le_bytes());
-            bytes[36..38].copy_from_slice(&venue.to_le_bytes());
-            (bytes[38], bytes[39]) = (kind_a as u8, kind_b as u8);
-            bytes[40..64].copy_from_slice(&body);
-            let mut at = 64;
-            for (tag, payload) in entries {
-                if at + 6 + payload.len() <= 128 {
-                    bytes[at..at + 2].copy_from_slice(&tag.to_le_bytes());
-                    bytes[at + 2..at + 6].copy_from_slice(&(payload.len() as u32).to_le_bytes());
-                    bytes[at + 6..at + 6 + payload.len()].copy_from_slice(&payload);
-                    at += 6 + payload.len();
-                }
-            }
-            bytes[7] = if has_extension { flags::EXT } else { 0 };
-            bytes
-        })
+        .prop_map(
+            |(head, instrument, venue, kind_a, kind_b, body, entries, has_extension, kind_index)| {
+                let mut fixed_part = vec![0; 40];
+                fixed_part[..32].copy_from_slice(&head);
+                fixed_part[32..36].copy_from_slice(&instrument.to_le_bytes());
+                fixed_part[36..38].copy_from_slice(&venue.to_le_bytes());
+                (fixed_part[38], fixed_part[39]) = (kind_a as u8, kind_b as u8);
+                fixed_part.extend(body);
+                RandomFrame { fixed_part, entries, has_extension, kind_index }
+            },
+        )
+}
+
+impl RandomFrame {
+    /// Returns the frame of an event of the schema.
+    fn bytes(&self, schema: RowSchema) -> Vec<u8> {
+        let kind = schema.kinds()[self.kind_index % schema.kinds().len()];
+        let layout = EventSchema::for_kind(kind);
+        let mut bytes = self.fixed_part[..layout.fixed_bytes.into()].to_vec();
+        if kind.has_layouts() {
+            bytes[at::KIND_A] = layout.layout;
+        }
+        for (tag, payload) in &self.entries {
+            bytes.extend(tag.to_le_bytes());
+            bytes.extend((payload.len() as u32).to_le_bytes());
+            bytes.extend(payload);
+        }
+        bytes.resize(bytes.len().next_multiple_of(64), 0);
+        let lines = (bytes.len() / 64) as u16;
+        let extension = if self.has_extension { flags::EXT } else { 0 };
+        FrameHeader::new_unstamped(kind as u8, extension, lines).write(&mut bytes);
+        bytes
+    }
 }
 
 proptest! {
     #[test]
     fn batches_hold_the_values_of_rows(
         frames in proptest::collection::vec(frame(), 1..40),
-        schema in prop_oneof![Just(RowSchema::Bbo), Just(RowSchema::Trades)],
+        schema in prop_oneof![
+            Just(RowSchema::Bbo), Just(RowSchema::Trades), proptest::sample::select(RowSchema::ALL.to_vec())
+        ],
+        classes in prop_oneof![
+            Just(ClassSet::MARKET), Just(ClassSet::ALL), Just(ClassSet::MARKET.with(FieldClass::Provenance))
+        ],
         prices in prop_oneof![Just(PriceType::Decimal), Just(PriceType::Fixed), Just(PriceType::Float)],
         sizes in prop_oneof![Just(SizeType::Narrow), Just(SizeType::Wide)],
     ) {
         let names = names();
-        let options = BatchOptions { prices, sizes, misfit: MisfitAction::Null, rows: 16 };
+        let options = BatchOptions { prices, sizes, misfit: MisfitAction::Null, classes, rows: 16 };
+        let columns = schema.columns_with(classes);
         let mut builder = RowBatchBuilder::new(schema, options);
         let mut rows: Vec<Vec<Option<String>>> = Vec::new();
         let (mut given, mut misfits) = (0, 0);
-        for (i, mut bytes) in frames.into_iter().enumerate() {
-            let extension = bytes[7];
-            FrameHeader::new_unstamped(schema.kind() as u8, extension, 2).write(&mut bytes);
+        for (i, frame) in frames.into_iter().enumerate() {
+            let bytes = frame.bytes(schema);
             let event = Event::new(&bytes).unwrap();
             builder.push(address(i as u64), &event, &names).unwrap();
             let row = EventRow { event, names: &names };
@@ -170,22 +214,27 @@ proptest! {
                 misfits += u64::from(is_there && text.is_none());
                 text
             };
-            rows.push(schema.columns().iter().map(value).collect());
+            rows.push(columns.iter().map(value).collect());
             if builder.is_full() {
-                check(&builder.finish().unwrap(), schema, &rows[given..])?;
+                check(&builder.finish().unwrap(), &columns, &rows[given..])?;
                 given = rows.len();
             }
         }
-        check(&builder.finish().unwrap(), schema, &rows[given..])?;
+        check(&builder.finish().unwrap(), &columns, &rows[given..])?;
         prop_assert_eq!(builder.misfits(), misfits);
     }
 }
 
-fn check(batch: &RecordBatch, schema: RowSchema, rows: &[Vec<Option<String>>]) -> Result<(), TestCaseError> {
+fn check(
+    batch: &RecordBatch,
+    columns: &[RowColumn],
+    rows: &[Vec<Option<String>>],
+) -> Result<(), TestCaseError> {
+    prop_assert_eq!(batch.num_columns(), columns.len());
     prop_assert_eq!(batch.num_rows(), rows.len());
     for (row, values) in rows.iter().enumerate() {
         for (column, value) in values.iter().enumerate() {
-            let name = schema.columns()[column].name;
+            let name = columns[column].name;
             prop_assert_eq!(batch.schema_ref().field(column).name(), name);
             prop_assert_eq!(&cell(batch, column, row), value, "{} of row {}", name, row);
         }

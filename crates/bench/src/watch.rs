@@ -20,6 +20,8 @@ struct WatchCase {
     scenarios: &'static [&'static str],
     /// The hash of the alerts over the full stream, if that is frozen.
     alerts_sha256: Option<&'static str>,
+    /// Events of the full stream on which the alerts are compared with the slow twins', which are quadratic.
+    twin_events: u64,
 }
 
 const CASES: [WatchCase; 5] = [
@@ -27,19 +29,27 @@ const CASES: [WatchCase; 5] = [
         name: "otr",
         scenarios: &["order_to_trade_ratio"],
         alerts_sha256: Some("e908e0f26844558262a89b1d9ca8f6aefd241fcd522126a9068f2ac746b1f75c"),
+        twin_events: 300_000,
     },
     WatchCase {
         name: "wash",
         scenarios: &["wash_trade"],
         alerts_sha256: Some("0fcd033e4183180ffa9367b3ab51e41f8e60802f5eadf23aca87d979962a2454"),
+        twin_events: 300_000,
     },
     WatchCase {
         name: "layering",
         scenarios: &["layering"],
         alerts_sha256: Some("99c56fbfa9d8ee48abadd60587065788cd5fc1c1916f36b6b0bcfb7def2254d8"),
+        twin_events: 300_000,
     },
-    WatchCase { name: "three", scenarios: &THREE, alerts_sha256: None },
-    WatchCase { name: "all", scenarios: &[], alerts_sha256: None },
+    WatchCase {
+        name: "three",
+        scenarios: &THREE,
+        alerts_sha256: Some("25258d432267591068a25df69d0c9ccc3677b4f82b39cae34e96be18905dd083"),
+        twin_events: 300_000,
+    },
+    WatchCase { name: "all", scenarios: &[], alerts_sha256: None, twin_events: 20_000 },
 ];
 
 /// The scenarios of `three`, `snapshot` and `alert-latency`.
@@ -47,11 +57,6 @@ pub(crate) const THREE: [&str; 3] = ["order_to_trade_ratio", "wash_trade", "laye
 
 /// Events of the full stream.
 const EVENTS: u64 = 10_000_000;
-
-/// Returns the events of the stream on which the alerts are compared with the slow twins'. These are quadratic.
-fn twin_events(context: &BenchContext) -> u64 {
-    context.pick(2_000, 300_000)
-}
 
 /// Runs the cases.
 pub fn run(
@@ -68,7 +73,7 @@ pub fn run(
     }
     let input = EventStream::new(context.pick(20_000, EVENTS));
     for case in wanted() {
-        compare_with_twins(case, twin_events(context))?;
+        compare_with_twins(case, context.pick(2_000, case.twin_events))?;
         out(measure(context, case, &input)?)?;
     }
     if has_snapshot { measure_snapshot(context, &input, out) } else { Ok(()) }
@@ -118,7 +123,7 @@ fn compare_with_twins(case: &WatchCase, events: u64) -> Result<(), Error> {
 }
 
 fn measure(context: &BenchContext, case: &WatchCase, input: &EventStream) -> Result<BenchRecord, Error> {
-    let WatchCase { name: case, scenarios, alerts_sha256: frozen } = case;
+    let WatchCase { name: case, scenarios, alerts_sha256: frozen, twin_events } = case;
     let resident_before = resident_bytes();
     let mut watch = Watch::new(&ScenarioSelection::of(scenarios))?;
     let (mut repeats, mut alerts) = (RepeatTimes::default(), Vec::new());
@@ -154,7 +159,7 @@ fn measure(context: &BenchContext, case: &WatchCase, input: &EventStream) -> Res
         "the {} events of `generate bench` from memory through {names}; {alert_count} alerts, the same in every repeat, and on \
          a stream of {} events those of the slow twins; {} MB of state, {forgotten} entries forgotten for lack of room",
         input.events,
-        twin_events(context),
+        context.pick(2_000, *twin_events),
         state_bytes / 1_000_000,
     );
     let record = repeats.record("watch", case, input.events, input.arena.len() as u64, method);

@@ -7,7 +7,8 @@
 //!   builder EventBuilder    event Event, Value     build and read by field
 //!   records Bbo, Trade, Order                     the same bytes as plain records
 //!   dict Dictionary       frame Header, Position
-//!   row RowSchema, EventRow                       events of a kind as a table
+//!   class FieldClass                              market data, parties, or where an event came from
+//!   row RowSchema, EventRow                       events of a schema as a table
 //!   name_table DefinitionTable                          what ids on a tape mean, learned from its definitions
 //!   cause ErrorCause                            whose fault an error is
 //!   words                                         short texts in registers
@@ -38,6 +39,7 @@ compile_error!("tapes are little-endian and so are the machines unitape runs on"
 pub mod builder;
 pub mod calendar;
 pub mod cause;
+pub mod class;
 pub mod dict;
 pub mod event;
 pub mod frame;
@@ -62,6 +64,7 @@ pub use calendar::{
     PairClock, PairDates, SessionClock, SessionDate, TimeParseError, UtcMoment,
 };
 pub use cause::ErrorCause;
+pub use class::{ClassSet, FieldClass};
 pub use dict::{Dictionary, NameResolver};
 pub use event::{Event, EventValue};
 pub use frame::{FrameHeader, LINE, Position, flags, frames};

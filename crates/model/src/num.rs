@@ -268,6 +268,16 @@ impl Amount {
         self.exponent
     }
 
+    /// Returns the number × 10^places as an exact integer. Returns `None` if the product is no integer or does not fit
+    /// in an `i128`.
+    pub fn scaled(self, places: i8) -> Option<i128> {
+        if self.mantissa == 0 {
+            return Some(0);
+        }
+        let shift = i32::from(self.exponent) + i32::from(places);
+        10i128.checked_pow(u32::try_from(shift).ok()?)?.checked_mul(self.mantissa)
+    }
+
     /// Parses `-?digits(.digits)?`.
     pub fn parse(text: &[u8]) -> Result<Self, NumberFault> {
         // Sixteen characters, as nearly all are, make the same number in either.
@@ -342,6 +352,12 @@ fn write_decimal(f: &mut impl fmt::Write, negative: bool, mantissa: u128, expone
     match 10u128.checked_pow(places) {
         Some(unit) => write!(f, "{}.{:0w$}", mantissa / unit, mantissa % unit, w = places as usize),
         None => write!(f, "0.{mantissa:0w$}", w = places as usize),
+    }
+}
+
+impl From<Decimal> for Amount {
+    fn from(number: Decimal) -> Self {
+        Self { mantissa: number.mantissa.into(), exponent: number.exponent }
     }
 }
 

@@ -1,23 +1,28 @@
-//! A block: rows of one kind and one instrument, by column, in one sealed chunk for each class. Drawn byte by byte in
-//! `docs/formats-store.md`.
+//! A block: rows of one schema and one instrument in the order of event time, by column, in one sealed chunk for each
+//! class. Drawn byte by byte in `docs/formats-store.md`.
 //!
 //! ```text
 //! "UBLK" bytes │ sealed header │ sealed market │ sealed identity │ sealed provenance
 //!
 //! a chunk, opened: table: one entry of 8 B a column │ values │ values │ …
+//! a table: columns of all rows │ a layout, its columns │ a layout, its columns │ …
 //! ```
+//!
+//! All kinds of the schema are mixed. A column numbers the layout of each row; the cells of a layout have values for its
+//! own rows alone.
 
 use unitape_model::event::extension_entry;
 use unitape_model::frame::LINE;
-use unitape_model::{EventKind, EventSchema, FrameHeader, InstrumentId, Position, UnixNanos, flags};
+use unitape_model::{EventKind, FieldClass, FrameHeader, InstrumentId, Position, UnixNanos, flags};
 
 use crate::bits::put_varint;
-use crate::cells::EventKindLayout;
-use crate::class::FieldClass;
+use crate::cells::{EventKindLayout, FrameCell};
 use crate::column::{ColumnEncoder, ColumnSpec, ROWS_MAX};
 use crate::error::Result;
 use crate::file::FileId;
+use crate::frames::BlockRows;
 use crate::keys::{Binding, DayKeys, Leaf, LeafKeys, Piece, Randomness, SEAL_BYTES, StoreKeys};
+use crate::schema::TickSchema;
 
 /// Bytes of a block's header when it is opened.
 pub(crate) const HEADER: usize = 96;
@@ -37,8 +42,11 @@ pub(crate) const MAGIC: [u8; 4] = *b"UBLK";
 
 /// Columns beside the cells of the fixed part. Numbers are on disk.
 pub(crate) mod special {
-    use crate::class::FieldClass;
+    use unitape_model::FieldClass;
 
+    /// Not a column: the entries after it are cells of one layout. Width and encoding are the number of the kind and of
+    /// its layout, and the bytes are its rows.
+    pub const LAYOUT: u16 = 0x0fff;
     /// Ordinal on the tape.
     pub const ORDINAL: u16 = 0x1000;
     /// Line on the tape (position / 64) less the ordinal: how many lines more than events came before.
@@ -55,11 +63,13 @@ pub(crate) mod special {
     pub const IDENTITY_BYTES: u16 = 0x1006;
     /// The identity data after the fixed part, row after row.
     pub const IDENTITY_TAIL: u16 = 0x1007;
+    /// Which layout of the table each row has, from 0.
+    pub const LAYOUT_INDEX: u16 = 0x1008;
 
     /// Returns the columns of a class, in their order before the cells.
     pub const fn of_class(class: FieldClass) -> &'static [u16] {
         match class {
-            FieldClass::Market => &[ORDINAL, MARKET_BYTES, MARKET_TAIL],
+            FieldClass::Market => &[ORDINAL, LAYOUT_INDEX, MARKET_BYTES, MARKET_TAIL],
             FieldClass::Identity => &[LINES, IDENTITY_BYTES, IDENTITY_TAIL],
             FieldClass::Provenance => &[BEHIND, FLAGS],
         }
@@ -82,31 +92,50 @@ pub(crate) struct BlockHeader {
     pub rows: u32,
     /// Token of the instrument, 0 none.
     pub instrument: InstrumentId,
-    pub kind: EventKind,
-    /// Bytes of the fixed part of its frames, which is another in each layout of a kind.
-    pub fixed_bytes: u16,
-    /// Which stripe of its part it belongs to.
-    pub stripe: u32,
     /// Which block of its file it is, from 0.
     pub number: u32,
+    /// The kinds of its events.
+    pub kinds: KindSet,
     pub ts_min: UnixNanos,
     pub ts_max: UnixNanos,
-    pub ordinal_first: u64,
-    pub ordinal_last: u64,
-    pub position_first: Position,
-    pub position_last: Position,
+    pub ordinal_min: u64,
+    pub ordinal_max: u64,
+    pub position_min: Position,
+    pub position_max: Position,
     /// Bytes of its frames.
     pub raw_bytes: u32,
     /// The chunks, in the order of [`FieldClass::ALL`].
     pub parts: [ChunkSize; 3],
 }
 
-impl BlockHeader {
-    /// Returns the layout of the block's frames.
-    pub fn layout(&self) -> &'static EventKindLayout {
-        EventKindLayout::find_layout(self.kind, self.fixed_bytes).expect("checked when made")
+/// A set of kinds of events: bit *n* is kind number *n*.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KindSet(pub u64);
+
+const _: () = assert!(EventKind::NUMBER_MAX < 64);
+
+impl KindSet {
+    pub fn insert(&mut self, kind: EventKind) {
+        self.0 |= 1 << kind as u8;
     }
 
+    /// Returns the kinds in the set.
+    pub fn iter(self) -> impl Iterator<Item = EventKind> {
+        EventKind::EVENTS.into_iter().filter(move |kind| self.0 >> *kind as u8 & 1 != 0)
+    }
+
+    /// Returns whether a layout of one of the kinds meets a condition.
+    pub fn any_layout(self, mut meets: impl FnMut(&EventKindLayout) -> bool) -> bool {
+        self.iter().any(|kind| EventKindLayout::for_kind(kind).iter().any(&mut meets))
+    }
+
+    /// Returns whether every kind in the set is one that the schema keeps.
+    pub fn is_of(self, schema: TickSchema) -> bool {
+        self.iter().all(|kind| TickSchema::for_kind(kind) == Some(schema))
+    }
+}
+
+impl BlockHeader {
     /// Returns the size of the chunk of a class.
     pub fn chunk_size(&self, class: FieldClass) -> ChunkSize {
         self.parts[class.index()]
@@ -130,16 +159,14 @@ impl BlockHeader {
         write_field(0, &self.bytes.to_le_bytes());
         write_field(4, &self.rows.to_le_bytes());
         write_field(8, &self.instrument.0.to_le_bytes());
-        write_field(12, &[self.kind as u8, 0]);
-        write_field(14, &self.fixed_bytes.to_le_bytes());
-        write_field(16, &self.stripe.to_le_bytes());
-        write_field(20, &self.number.to_le_bytes());
+        write_field(12, &self.number.to_le_bytes());
+        write_field(16, &self.kinds.0.to_le_bytes());
         write_field(24, &self.ts_min.0.to_le_bytes());
         write_field(32, &self.ts_max.0.to_le_bytes());
-        write_field(40, &self.ordinal_first.to_le_bytes());
-        write_field(48, &self.ordinal_last.to_le_bytes());
-        write_field(56, &self.position_first.0.to_le_bytes());
-        write_field(64, &self.position_last.0.to_le_bytes());
+        write_field(40, &self.ordinal_min.to_le_bytes());
+        write_field(48, &self.ordinal_max.to_le_bytes());
+        write_field(56, &self.position_min.0.to_le_bytes());
+        write_field(64, &self.position_max.0.to_le_bytes());
         write_field(72, &self.raw_bytes.to_le_bytes());
         for (part, part_offset) in self.parts.iter().zip([76, 82, 88]) {
             write_field(part_offset, &part.bytes.to_le_bytes());
@@ -157,25 +184,23 @@ impl BlockHeader {
             u64::from_le_bytes(b[word_offset..word_offset + 8].try_into().expect("eight bytes"))
         };
         let u16_at = |half_offset: usize| u16::from_le_bytes([b[half_offset], b[half_offset + 1]]);
-        let kind =
-            EventKind::from_u8(b[12]).filter(|k| !k.is_meta()).ok_or("a block of a kind we do not know")?;
-        let fixed_bytes = u16_at(14);
-        let plan = EventKindLayout::find_layout(kind, fixed_bytes)
-            .ok_or("a block of frames of another length than its kind has")?;
+        let kinds = KindSet(u64_at(16));
+        if kinds.0 == 0 || kinds.0.count_ones() as usize != kinds.iter().count() {
+            return Err("a block of a kind we do not know");
+        }
+        let fixed_min = kinds.iter().flat_map(EventKindLayout::for_kind).map(|layout| layout.fixed).min();
         let this = Self {
             bytes: u32_at(0),
             rows: u32_at(4),
             instrument: InstrumentId(u32_at(8)),
-            kind,
-            fixed_bytes,
-            stripe: u32_at(16),
-            number: u32_at(20),
+            number: u32_at(12),
+            kinds,
             ts_min: UnixNanos(u64_at(24) as i64),
             ts_max: UnixNanos(u64_at(32) as i64),
-            ordinal_first: u64_at(40),
-            ordinal_last: u64_at(48),
-            position_first: Position(u64_at(56)),
-            position_last: Position(u64_at(64)),
+            ordinal_min: u64_at(40),
+            ordinal_max: u64_at(48),
+            position_min: Position(u64_at(56)),
+            position_max: Position(u64_at(64)),
             raw_bytes: u32_at(72),
             parts: [76, 82, 88].map(|part_offset| ChunkSize {
                 bytes: u32_at(part_offset),
@@ -190,52 +215,10 @@ impl BlockHeader {
             && this.parts.iter().all(chunk_fits)
             && this.end_of(FieldClass::Provenance) == this.bytes as usize
             && raw.is_multiple_of(LINE)
-            && (rows * plan.fixed..=RAW_MAX).contains(&raw)
+            && (rows * fixed_min.unwrap_or(LINE)..=RAW_MAX).contains(&raw)
             && this.ts_min <= this.ts_max
-            && this.ordinal_first <= this.ordinal_last;
+            && this.ordinal_min <= this.ordinal_max;
         if sound { Ok(this) } else { Err("a block header with sizes that no block has") }
-    }
-}
-
-/// Rows on their way into a block.
-#[derive(Debug, Default)]
-pub(crate) struct BlockRows {
-    frames: Vec<u8>,
-    starts: Vec<u32>,
-    ordinals: Vec<u64>,
-    positions: Vec<Position>,
-}
-
-impl BlockRows {
-    /// Takes a frame whose ids are tokens.
-    #[inline]
-    pub fn push(&mut self, frame: &[u8], ordinal: u64, position: Position) {
-        self.starts.push(self.frames.len() as u32);
-        self.frames.extend_from_slice(frame);
-        self.ordinals.push(ordinal);
-        self.positions.push(position);
-    }
-
-    /// Returns whether a frame of `bytes` bytes fits into the block.
-    #[inline]
-    pub fn has_room(&self, bytes: usize, rows_max: usize) -> bool {
-        self.len() < rows_max && (self.frames.len() + bytes <= RAW_MAX || self.starts.is_empty())
-    }
-
-    pub fn len(&self) -> usize {
-        self.starts.len()
-    }
-
-    pub fn clear(&mut self) {
-        self.frames.clear();
-        self.starts.clear();
-        self.ordinals.clear();
-        self.positions.clear();
-    }
-
-    fn frame(&self, row: usize) -> &[u8] {
-        let row_end = self.starts.get(row + 1).map_or(self.frames.len(), |s| *s as usize);
-        &self.frames[self.starts[row] as usize..row_end]
     }
 }
 
@@ -254,7 +237,6 @@ pub(crate) struct BlockSealer<'a> {
 pub(crate) struct BlockPlace {
     pub file_id: FileId,
     pub instrument: InstrumentId,
-    pub stripe: u32,
     pub number: u32,
 }
 
@@ -275,6 +257,13 @@ impl Chunk {
         self.table.extend_from_slice(&column.to_le_bytes());
         self.table.extend_from_slice(&[width, encoding]);
         self.table.extend_from_slice(&bytes.to_le_bytes());
+    }
+
+    /// Begins the cells of a layout that `rows` rows have.
+    fn begin_layout(&mut self, layout: &EventKindLayout, rows: usize) {
+        self.table.extend_from_slice(&special::LAYOUT.to_le_bytes());
+        self.table.extend_from_slice(&[layout.kind as u8, layout.layout]);
+        self.table.extend_from_slice(&(rows as u32).to_le_bytes());
     }
 
     /// Writes `values` as a column.
@@ -315,13 +304,12 @@ impl BlockEncoder {
     /// Panics if there are no rows, or more rows than a block holds.
     pub fn encode(
         &mut self,
-        schema: &EventSchema,
         block_place: &BlockPlace,
-        rows: &BlockRows,
+        rows: BlockRows<'_>,
         sealer: &mut BlockSealer<'_>,
         out: &mut Vec<u8>,
     ) -> Result<BlockHeader> {
-        let header = self.fill_chunks(schema, block_place, rows);
+        let header = self.fill_chunks(block_place, rows);
         let block_start = out.len();
         out.resize(block_start + START, 0);
         for class in FieldClass::ALL {
@@ -350,104 +338,154 @@ impl BlockEncoder {
         Ok(header)
     }
 
-    /// Appends the block before it is sealed: header and chunks.
-    #[cfg(any(test, feature = "twin"))]
-    pub fn encode_plain(
-        &mut self,
-        schema: &EventSchema,
-        block_place: &BlockPlace,
-        rows: &BlockRows,
-        out: &mut Vec<u8>,
-    ) -> BlockHeader {
-        let header = self.fill_chunks(schema, block_place, rows);
+    /// Appends the latest block as it was before it was sealed: header and chunks.
+    pub fn append_plain(&self, header: &BlockHeader, out: &mut Vec<u8>) {
         out.extend_from_slice(&header.encode());
         for chunk in &self.chunks {
             out.extend_from_slice(&chunk.table);
             out.extend_from_slice(&chunk.body);
         }
+    }
+
+    /// Appends the block of `rows` without sealing it: header and chunks.
+    #[cfg(any(test, feature = "twin"))]
+    pub fn encode_plain(
+        &mut self,
+        block_place: &BlockPlace,
+        rows: BlockRows<'_>,
+        out: &mut Vec<u8>,
+    ) -> BlockHeader {
+        let header = self.fill_chunks(block_place, rows);
+        self.append_plain(&header, out);
         header
     }
 
     /// Makes the plain chunks of the block, and its header.
-    fn fill_chunks(
-        &mut self,
-        schema: &EventSchema,
-        block_place: &BlockPlace,
-        rows: &BlockRows,
-    ) -> BlockHeader {
+    fn fill_chunks(&mut self, block_place: &BlockPlace, rows: BlockRows<'_>) -> BlockHeader {
         assert!((1..=ROWS_MAX).contains(&rows.len()), "1 to 65,536 rows are a block");
-        let (n, plan) = (rows.len(), EventKindLayout::for_schema(schema));
         for chunk in &mut self.chunks {
             chunk.table.clear();
             chunk.body.clear();
         }
+        let frames: Vec<&[u8]> = rows.frames().collect();
+        let (layouts, layout_indexes) = layouts_of(&frames);
+        self.write_tails(&frames, &layouts, &layout_indexes, rows);
+        // Cells that all rows have, then those of each layout for its own rows.
+        self.write_cells(&frames, layouts[0].shared_cells());
+        let times = || self.matrix[..frames.len()].iter().map(|ts| UnixNanos(*ts as i64));
+        let (ts_min, ts_max) = (times().min().expect("a row"), times().max().expect("a row"));
+        let (mut own_frames, mut kinds) = (Vec::new(), KindSet::default());
+        for (index, layout) in layouts.iter().enumerate() {
+            kinds.insert(layout.kind);
+            own_frames.clear();
+            let is_own = |(_, other): &(&&[u8], &u64)| **other == index as u64;
+            own_frames.extend(frames.iter().zip(&layout_indexes).filter(is_own).map(|(frame, _)| *frame));
+            for chunk in &mut self.chunks {
+                chunk.begin_layout(layout, own_frames.len());
+            }
+            self.write_cells(&own_frames, layout.own_cells());
+        }
+        let parts = self.chunks.each_ref().map(|chunk| ChunkSize {
+            columns: (chunk.table.len() / ENTRY) as u16,
+            bytes: (chunk.table.len() + chunk.body.len() + SEAL_BYTES) as u32,
+        });
+        let ordinals = || rows.rows().map(|row| row.ordinal);
+        let positions = || rows.rows().map(|row| row.position);
+        let header = BlockHeader {
+            bytes: 0,
+            rows: frames.len() as u32,
+            instrument: block_place.instrument,
+            number: block_place.number,
+            kinds,
+            ts_min,
+            ts_max,
+            ordinal_min: ordinals().min().expect("a row"),
+            ordinal_max: ordinals().max().expect("a row"),
+            position_min: positions().min().expect("a row"),
+            position_max: positions().max().expect("a row"),
+            raw_bytes: frames.iter().map(|frame| frame.len() as u32).sum(),
+            parts,
+        };
+        BlockHeader { bytes: header.end_of(FieldClass::Provenance) as u32, ..header }
+    }
+
+    /// Writes the columns beside cells.
+    fn write_tails(
+        &mut self,
+        frames: &[&[u8]],
+        layouts: &[&EventKindLayout],
+        layout_indexes: &[u64],
+        rows: BlockRows<'_>,
+    ) {
         self.tails.iter_mut().for_each(Vec::clear);
         self.lengths.iter_mut().for_each(Vec::clear);
-        for r in 0..n {
+        let layout_of = |index: &u64| layouts[*index as usize];
+        for (frame, index) in frames.iter().zip(layout_indexes) {
             let [market, identity] = &mut self.tails;
             let old_lengths = [market.len(), identity.len()];
-            split_tail(rows.frame(r), plan, market, identity);
+            split_tail(frame, layout_of(index), market, identity);
             self.lengths[0].push((market.len() - old_lengths[0]) as u64);
             self.lengths[1].push((identity.len() - old_lengths[1]) as u64);
         }
         let number = |width| ColumnSpec { width, null_value: None, is_text: false };
         let Self { encoder, values, lengths, tails, .. } = self;
+        let mut write = |chunk: &mut Chunk, column, width, column_values: &mut dyn Iterator<Item = u64>| {
+            values.clear();
+            values.extend(column_values);
+            chunk.write_column(encoder, column, number(width), values);
+        };
         let [market, identity, provenance] = &mut self.chunks;
-        market.write_column(encoder, special::ORDINAL, number(8), &rows.ordinals);
-        market.write_column(encoder, special::MARKET_BYTES, number(4), &lengths[0]);
+        write(market, special::ORDINAL, 8, &mut rows.rows().map(|row| row.ordinal));
+        write(market, special::LAYOUT_INDEX, 1, &mut layout_indexes.iter().copied());
+        write(market, special::MARKET_BYTES, 4, &mut lengths[0].iter().copied());
         market.write_stream(special::MARKET_TAIL, &tails[0]);
-        values.clear();
-        values.extend((0..n).map(|r| ((rows.frame(r).len() - plan.fixed) / LINE) as u64));
-        identity.write_column(encoder, special::LINES, number(2), values);
-        identity.write_column(encoder, special::IDENTITY_BYTES, number(4), &lengths[1]);
+        let lines = frames.iter().zip(layout_indexes);
+        let mut lines = lines.map(|(frame, index)| ((frame.len() - layout_of(index).fixed) / LINE) as u64);
+        write(identity, special::LINES, 2, &mut lines);
+        write(identity, special::IDENTITY_BYTES, 4, &mut lengths[1].iter().copied());
         identity.write_stream(special::IDENTITY_TAIL, &tails[1]);
-        values.clear();
-        let position_gap = |(p, o): (&Position, &u64)| (p.0 / LINE as u64).wrapping_sub(*o);
-        values.extend(rows.positions.iter().zip(&rows.ordinals).map(position_gap));
-        provenance.write_column(encoder, special::BEHIND, number(8), values);
-        values.clear();
-        values.extend((0..n).map(|r| u64::from(FrameHeader::read(rows.frame(r)).flags())));
-        provenance.write_column(encoder, special::FLAGS, number(1), values);
+        let mut lines_behind =
+            rows.rows().map(|row| (row.position.0 / LINE as u64).wrapping_sub(row.ordinal));
+        write(provenance, special::BEHIND, 8, &mut lines_behind);
+        let mut frame_flags = frames.iter().map(|frame| u64::from(FrameHeader::read(frame).flags()));
+        write(provenance, special::FLAGS, 1, &mut frame_flags);
+    }
 
+    /// Writes the columns of these cells. Leaves the values of the first one at the beginning of `self.matrix`.
+    fn write_cells(&mut self, frames: &[&[u8]], cells: &[FrameCell]) {
+        let n = frames.len();
         self.matrix.clear();
-        self.matrix.resize(plan.cells.len() * n, 0);
-        for tile in (0..n).step_by(TILE) {
-            for (c, cell) in plan.cells.iter().enumerate() {
-                let column = &mut self.matrix[c * n..][..n];
-                for (r, v) in column.iter_mut().enumerate().skip(tile).take(TILE) {
-                    *v = cell.read_value(&rows.frames[rows.starts[r] as usize..]);
+        self.matrix.resize(cells.len() * n, 0);
+        for (tile, tile_frames) in frames.chunks(TILE).enumerate() {
+            for (column, cell) in self.matrix.chunks_exact_mut(n).zip(cells) {
+                for (value, frame) in column[tile * TILE..].iter_mut().zip(tile_frames) {
+                    *value = cell.read_value(frame);
                 }
             }
         }
-        for (column, cell) in self.matrix.chunks_exact(n).zip(&plan.cells) {
+        for (column, cell) in self.matrix.chunks_exact(n).zip(cells) {
             let chunk = &mut self.chunks[cell.class.index()];
             chunk.write_column(&mut self.encoder, cell.offset, cell.nature, column);
         }
-        // The event time is the first cell.
-        let times = || self.matrix[..n].iter().map(|t| UnixNanos(*t as i64));
-        let parts = self.chunks.each_ref().map(|chunk| ChunkSize {
-            columns: (chunk.table.len() / ENTRY) as u16,
-            bytes: (chunk.table.len() + chunk.body.len() + SEAL_BYTES) as u32,
-        });
-        let header = BlockHeader {
-            bytes: 0,
-            rows: n as u32,
-            instrument: block_place.instrument,
-            kind: schema.kind,
-            fixed_bytes: schema.fixed_bytes,
-            stripe: block_place.stripe,
-            number: block_place.number,
-            ts_min: times().min().expect("a row"),
-            ts_max: times().max().expect("a row"),
-            ordinal_first: rows.ordinals[0],
-            ordinal_last: rows.ordinals[n - 1],
-            position_first: rows.positions[0],
-            position_last: rows.positions[n - 1],
-            raw_bytes: rows.frames.len() as u32,
-            parts,
-        };
-        BlockHeader { bytes: header.end_of(FieldClass::Provenance) as u32, ..header }
     }
+}
+
+/// Returns the layouts of the frames, by kind and number, and the index of each frame's layout among them.
+fn layouts_of(frames: &[&[u8]]) -> (Vec<&'static EventKindLayout>, Vec<u64>) {
+    let mut layouts: Vec<&'static EventKindLayout> = Vec::new();
+    let place = |layout: &EventKindLayout| (layout.kind as u8, layout.layout);
+    let mut of_frames = Vec::with_capacity(frames.len());
+    for frame in frames {
+        let layout = EventKindLayout::for_frame(frame);
+        if !layouts.iter().any(|known| std::ptr::eq(*known, layout)) {
+            layouts.push(layout);
+        }
+        of_frames.push(layout);
+    }
+    layouts.sort_unstable_by_key(|layout| place(layout));
+    let index_of = |layout: &EventKindLayout| layouts.iter().position(|known| std::ptr::eq(*known, layout));
+    let indexes = of_frames.into_iter().map(|layout| index_of(layout).expect("just found") as u64).collect();
+    (layouts, indexes)
 }
 
 /// Appends the market data in a frame's extension to `market`, and the other bytes after the fixed part to `identity`.

@@ -8,9 +8,8 @@ use std::sync::OnceLock;
 
 use unitape_model::event::extension_entry;
 use unitape_model::schema::{EXP_NONE, EventSchema, FieldLayout, RECV_NONE, SEQ_NONE, at, width_bytes};
-use unitape_model::{EventField, EventKind, FrameHeader, InstrumentId, NameKind, flags};
+use unitape_model::{EventField, EventKind, FieldClass, FrameHeader, InstrumentId, NameKind, flags};
 
-use crate::class::FieldClass;
 use crate::column::ColumnSpec;
 
 /// A column of the fixed part.
@@ -46,9 +45,16 @@ impl FrameCell {
     }
 }
 
+/// Cells before [`at::INSTRUMENT`]: event time, source, offset, receive time and sequence.
+const SHARED_CELLS: usize = 5;
+
 /// The layout of a kind of event, as far as the store uses it.
 #[derive(Debug)]
 pub(crate) struct EventKindLayout {
+    /// The kind of event.
+    pub kind: EventKind,
+    /// The number of the layout among those of its kind.
+    pub layout: u8,
     /// Bytes of the fixed part.
     pub fixed: usize,
     /// Its cells, in order.
@@ -70,9 +76,8 @@ pub(crate) struct EventKindLayout {
 }
 
 impl EventKindLayout {
-    /// Finds the layout of frames of `kind` whose fixed part has `fixed_bytes` bytes. Each layout of a kind has another
-    /// length.
-    pub fn find_layout(kind: EventKind, fixed_bytes: u16) -> Option<&'static Self> {
+    /// Returns the layouts of a kind.
+    pub fn for_kind(kind: EventKind) -> &'static [Self] {
         static PLANS: OnceLock<Vec<Vec<EventKindLayout>>> = OnceLock::new();
         let all = PLANS.get_or_init(|| {
             let mut layouts: Vec<Vec<EventKindLayout>> =
@@ -81,12 +86,38 @@ impl EventKindLayout {
                 .for_each(|schema| layouts[schema.kind as usize].push(Self::from_schema(schema)));
             layouts
         });
-        all[kind as usize].iter().find(|plan| plan.fixed == usize::from(fixed_bytes))
+        &all[kind as usize]
+    }
+
+    /// Finds layout number `layout` of a kind.
+    pub fn find_layout(kind: EventKind, layout: u8) -> Option<&'static Self> {
+        Self::for_kind(kind).iter().find(|plan| plan.layout == layout)
     }
 
     /// Returns the layout of the frames of a schema.
     pub fn for_schema(schema: &EventSchema) -> &'static Self {
-        Self::find_layout(schema.kind, schema.fixed_bytes).expect("every layout has a plan")
+        Self::find_layout(schema.kind, schema.layout).expect("every layout has a plan")
+    }
+
+    /// Returns the layout of a frame.
+    ///
+    /// # Panics
+    /// Panics if the frame is no event, or of a layout that this build does not know.
+    #[inline]
+    pub fn for_frame(frame: &[u8]) -> &'static Self {
+        let kind = EventKind::from_u8(FrameHeader::read(frame).kind());
+        let schema = kind.and_then(|kind| EventSchema::for_frame(kind, frame[at::KIND_A]));
+        Self::for_schema(schema.expect("a frame of a known kind and layout"))
+    }
+
+    /// Returns the cells that all frames have in the same place: times, source and sequence.
+    pub fn shared_cells(&self) -> &[FrameCell] {
+        &self.cells[..SHARED_CELLS]
+    }
+
+    /// Returns the other cells.
+    pub fn own_cells(&self) -> &[FrameCell] {
+        &self.cells[SHARED_CELLS..]
     }
 
     fn from_schema(schema: &EventSchema) -> Self {
@@ -166,6 +197,8 @@ impl EventKindLayout {
             a.offset == b.offset
         });
         let mut plan = Self {
+            kind,
+            layout: schema.layout,
             fixed,
             cells: Vec::new(),
             has_instrument: ids.contains(&(at::INSTRUMENT, NameKind::Instrument)),
@@ -302,6 +335,7 @@ fn change_id<E>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::TickSchema;
 
     fn plan(kind: EventKind) -> &'static EventKindLayout {
         EventKindLayout::for_schema(EventSchema::for_kind(kind))
@@ -319,6 +353,17 @@ mod tests {
                 end += usize::from(c.nature.width);
             }
             assert_eq!(end, plan.fixed, "{kind:?}");
+        }
+    }
+
+    /// Fails if two kinds of a schema differ in the shared cells: a block keeps those of all its rows in one column.
+    #[test]
+    fn the_shared_cells_of_a_schema_are_the_same() {
+        for schema in EventSchema::all().filter(|schema| !schema.kind.is_meta()) {
+            let first = TickSchema::for_kind(schema.kind).unwrap().kinds().next().unwrap();
+            let shared = EventKindLayout::for_schema(schema).shared_cells();
+            assert_eq!(shared, plan(first).shared_cells(), "{:?}", schema.kind);
+            assert_eq!(shared.last().map(|cell| cell.offset as usize + 4), Some(at::INSTRUMENT));
         }
     }
 

@@ -2,14 +2,18 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use unitape_model::{CivilDate, DateParseError, Event, EventKind, UnixNanos};
+use unitape_model::schema::at;
+use unitape_model::{Calendar, CivilDate, DateParseError, Event, EventKind, SessionClock, UnixNanos};
+
+use crate::cells::EventKindLayout;
 
 /// Nanoseconds of a day.
 const DAY_NS: i64 = 86_400_000_000_000;
 
-/// A day of the store: the UTC date of the event time, counted from 1970-01-01. Events without a time are in
-/// [`Day::UNDATED`].
+/// A day of the store: the UTC date of the event time, counted from 1970-01-01; in a store with a calendar, the session
+/// date of the event's venue. Events without a time are in [`Day::UNDATED`].
 ///
 /// ```
 /// use unitape_model::UnixNanos;
@@ -31,26 +35,51 @@ impl Day {
         Self(ts.0.div_euclid(DAY_NS) as i32)
     }
 
-    /// Returns the day of an event. A message that was refused before its feed had a time has no day: 1970 is not its
-    /// day.
-    pub(crate) fn of_event(event: &Event<'_>) -> Self {
-        let (kind, ts) = (event.kind(), event.ts_event());
-        if kind == EventKind::Quarantine && ts.0 == 0 { Self::UNDATED } else { Self::from_time(ts) }
-    }
-
-    /// Returns the first and the last nanosecond of the day, cut to the range of such times. Undated events may have
-    /// any time.
-    pub fn span(self) -> (UnixNanos, UnixNanos) {
-        if self == Self::UNDATED {
-            return (UnixNanos(i64::MIN), UnixNanos(i64::MAX));
-        }
-        let day_start_ns = i64::from(self.0).saturating_mul(DAY_NS);
-        (UnixNanos(day_start_ns), UnixNanos(day_start_ns.saturating_add(DAY_NS - 1)))
-    }
-
     /// Returns whether an event time can fall on this day.
     pub(crate) fn is_possible(self) -> bool {
         (Self::from_time(UnixNanos(i64::MIN))..=Self::from_time(UnixNanos(i64::MAX))).contains(&self)
+    }
+}
+
+/// Finds the day of events.
+#[derive(Debug, Default)]
+pub(crate) struct DayRule {
+    calendar: Option<Arc<Calendar>>,
+    /// The clock of each venue, by its id.
+    clocks: Vec<Option<SessionClock>>,
+}
+
+impl DayRule {
+    /// Makes the rule: session dates by a calendar, or UTC dates without one.
+    pub fn new(calendar: Option<Arc<Calendar>>) -> Self {
+        Self { calendar, clocks: Vec::new() }
+    }
+
+    /// Returns whether days are session dates.
+    pub fn has_calendar(&self) -> bool {
+        self.calendar.is_some()
+    }
+
+    /// Returns the day of an event. A message that was refused before its feed had a time has no day: 1970 is not its
+    /// day. Events without a venue that `venue_name` knows are at their UTC date.
+    pub fn day_of<'n>(&mut self, event: &Event<'_>, venue_name: impl FnOnce(u32) -> Option<&'n str>) -> Day {
+        let (kind, ts) = (event.kind(), event.ts_event());
+        if kind == EventKind::Quarantine && ts.0 == 0 {
+            return Day::UNDATED;
+        }
+        let Some(calendar) = &self.calendar else { return Day::from_time(ts) };
+        if !EventKindLayout::for_schema(event.schema()).has_venue {
+            return Day::from_time(ts);
+        }
+        let venue = usize::from(u16::from_le_bytes([event.bytes()[at::VENUE], event.bytes()[at::VENUE + 1]]));
+        if self.clocks.len() <= venue {
+            self.clocks.resize_with(venue + 1, || None);
+        }
+        let clock = &mut self.clocks[venue];
+        if clock.is_none() {
+            *clock = venue_name(venue as u32).map(|name| SessionClock::new(calendar.clone(), name));
+        }
+        clock.as_mut().map_or_else(|| Day::from_time(ts), |clock| Day(clock.session_date(ts).0.days()))
     }
 }
 

@@ -5,12 +5,11 @@ use std::ops::Range;
 
 use unitape_model::frame::LINE;
 use unitape_model::schema::at;
-use unitape_model::{EventSchema, FrameHeader, InstrumentId, Position, UnixNanos, flags};
+use unitape_model::{EventKind, FieldClass, FrameHeader, InstrumentId, Position, UnixNanos, flags};
 
 use crate::bits::take_varint;
 use crate::block::{BlockHeader, ENTRY, START, special};
 use crate::cells::EventKindLayout;
-use crate::class::FieldClass;
 use crate::column::{ColumnReader, VECTOR};
 
 /// A filter on the rows of a block. The scan has checked the conditions on whole blocks before.
@@ -19,28 +18,44 @@ pub(crate) struct RowFilter {
     /// First and last event time.
     pub from: UnixNanos,
     pub to: UnixNanos,
+    /// First and last ordinal on the tape.
+    pub ordinals: (u64, u64),
     /// Token of the venue.
     pub venue: Option<u16>,
     /// Tokens of instruments. A list of instruments must have one of them.
     pub listed: Option<Vec<InstrumentId>>,
 }
 
-/// A frame of a batch and its position on the tape.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FrameKey {
-    pub ordinal: u64,
-    pub position: Position,
-    /// Line of the arena.
-    pub line: u32,
+impl RowFilter {
+    /// Selects all rows.
+    pub fn all() -> Self {
+        Self {
+            from: UnixNanos(i64::MIN),
+            to: UnixNanos(i64::MAX),
+            ordinals: (0, u64::MAX),
+            venue: None,
+            listed: None,
+        }
+    }
 }
 
-/// Frames of several blocks, and in which order they stood on the tape.
+/// A frame of a batch: its places in the orders of time and tape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FrameKey {
+    pub ts: UnixNanos,
+    /// The place of its tape among the tapes of the store; the decoder leaves it 0.
+    pub tape_rank: u32,
+    /// Line of the arena.
+    pub line: u32,
+    pub ordinal: u64,
+    pub position: Position,
+}
+
+/// Frames of several blocks.
 #[derive(Debug, Default)]
 pub(crate) struct FrameBatch {
     pub arena: Vec<u8>,
     pub keys: Vec<FrameKey>,
-    slots: Vec<u32>,
-    sorted_keys: Vec<FrameKey>,
 }
 
 impl FrameBatch {
@@ -49,47 +64,25 @@ impl FrameBatch {
         self.keys.clear();
     }
 
-    /// Makes room for frames of `bytes` bytes in all, and for the keys of `rows`.
-    pub fn reserve_rows(&mut self, bytes: usize, rows: usize) {
-        self.arena.reserve(bytes);
-        self.keys.reserve(rows);
-    }
-
-    /// Puts the keys into the order of the tape.
-    pub fn sort_keys(&mut self) {
-        if self.keys.is_sorted_by_key(|k| k.ordinal) {
-            return;
-        }
-        let ordinals = || self.keys.iter().map(|k| k.ordinal);
-        let (low, high) = (ordinals().min().unwrap_or(0), ordinals().max().unwrap_or(0));
-        // Usually, most rows of this part of the tape are selected. Then each row gets its own place.
-        if (high - low) / 4 < self.keys.len() as u64 {
-            self.slots.clear();
-            self.slots.resize((high - low) as usize + 1, u32::MAX);
-            let mut is_distinct = true;
-            for (i, k) in self.keys.iter().enumerate() {
-                let slot = &mut self.slots[(k.ordinal - low) as usize];
-                is_distinct &= *slot == u32::MAX;
-                *slot = i as u32;
-            }
-            // Two events with the same ordinal mean that the store is damaged. Neither event may be lost.
-            if is_distinct {
-                self.sorted_keys.clear();
-                let filled_slots = self.slots.iter().filter(|s| **s != u32::MAX);
-                self.sorted_keys.extend(filled_slots.map(|s| self.keys[*s as usize]));
-                std::mem::swap(&mut self.keys, &mut self.sorted_keys);
-                return;
-            }
-        }
-        self.keys.sort_by_key(|k| k.ordinal);
-    }
-
     /// Returns the frame of a key.
     #[inline]
     pub fn frame(&self, key: &FrameKey) -> &[u8] {
         let frame_start = key.line as usize * LINE;
         let length = FrameHeader::read(&self.arena[frame_start..]).len_bytes();
         &self.arena[frame_start..frame_start + length]
+    }
+
+    /// Removes the frames behind `base` that have no key of those from `first_key` on.
+    fn compact(&mut self, base: usize, first_key: usize) {
+        let mut end = base;
+        for key in &mut self.keys[first_key..] {
+            let start = key.line as usize * LINE;
+            let length = FrameHeader::read(&self.arena[start..]).len_bytes();
+            self.arena.copy_within(start..start + length, end);
+            key.line = (end / LINE) as u32;
+            end += length;
+        }
+        self.arena.truncate(end);
     }
 }
 
@@ -114,9 +107,8 @@ impl<'a> OpenBlock<'a> {
         self.parts.iter().all(Option::is_some)
     }
 
-    /// Takes apart a block that [`BlockEncoder::encode_plain`](crate::block::BlockEncoder::encode_plain) has written,
+    /// Takes apart a block that [`BlockEncoder::append_plain`](crate::block::BlockEncoder::append_plain) has written,
     /// with [`PAD`](crate::bits::PAD) bytes after it. Returns `None` if the block is shorter than its header says.
-    #[cfg(any(test, feature = "twin"))]
     pub fn from_plain(bytes: &'a [u8], head: &BlockHeader) -> Option<Self> {
         let mut chunk_end = crate::block::HEADER;
         let parts = head.parts.map(|part| {
@@ -145,18 +137,22 @@ pub(crate) struct BlockDecoder {
     columns: [Vec<u64>; SPECIAL_MAX],
     starts: Vec<u32>,
     row_is_kept: Vec<bool>,
-    template: Vec<u8>,
+    templates: Vec<Vec<u8>>,
+    /// The rows of the layout at hand: their indexes in the vector, and where their frames start.
+    own_rows: Vec<u32>,
+    own_starts: Vec<u32>,
 }
 
 /// Columns beside cells and streams, in all classes.
-const SPECIAL_MAX: usize = 6;
+const SPECIAL_MAX: usize = 7;
 /// Their places among the columns that are open.
 const ORDINAL: usize = 0;
-const MARKET_BYTES: usize = 1;
-const LINES: usize = 2;
-const IDENTITY_BYTES: usize = 3;
-const BEHIND: usize = 4;
-const FLAGS: usize = 5;
+const LAYOUT_INDEX: usize = 1;
+const MARKET_BYTES: usize = 2;
+const LINES: usize = 3;
+const IDENTITY_BYTES: usize = 4;
+const BEHIND: usize = 5;
+const FLAGS: usize = 6;
 
 /// A column of a block that is being read.
 struct BlockColumn<'a> {
@@ -165,15 +161,92 @@ struct BlockColumn<'a> {
     chunk: ColumnReader<'a>,
     /// Where its values begin, for errors.
     values_start: usize,
+    /// Values that are not read yet.
+    values_left: usize,
+    /// Values of a vector of which a part has been given: a layout has no whole vector of rows in each of the block.
+    buffer: Vec<u64>,
+    buffer_at: usize,
 }
 
 impl BlockColumn<'_> {
-    fn next(&mut self, out: &mut [u64]) -> Result<(), BlockFault> {
-        self.chunk.next(out).map_err(|reason| BlockFault { offset: self.values_start, reason })
+    fn fault(&self, reason: &'static str) -> BlockFault {
+        BlockFault { offset: self.values_start, reason }
     }
 
+    /// Reads the next values into `out`.
+    fn next(&mut self, out: &mut [u64]) -> Result<(), BlockFault> {
+        let mut at = 0;
+        while at < out.len() {
+            if self.buffer_at < self.buffer.len() {
+                let n = (self.buffer.len() - self.buffer_at).min(out.len() - at);
+                out[at..at + n].copy_from_slice(&self.buffer[self.buffer_at..][..n]);
+                (self.buffer_at, at) = (self.buffer_at + n, at + n);
+                continue;
+            }
+            let n = self.next_vector()?;
+            if n <= out.len() - at {
+                self.chunk.next(&mut out[at..at + n]).map_err(|reason| self.fault(reason))?;
+                at += n;
+            } else {
+                self.fill_buffer(n)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes over the next `n` values.
     fn skip_values(&mut self, n: usize) -> Result<(), BlockFault> {
-        self.chunk.skip_vector(n).map_err(|reason| BlockFault { offset: self.values_start, reason })
+        let mut left = n;
+        while left > 0 {
+            let buffered = (self.buffer.len() - self.buffer_at).min(left);
+            (self.buffer_at, left) = (self.buffer_at + buffered, left - buffered);
+            if left == 0 {
+                break;
+            }
+            let n = self.next_vector()?;
+            if n <= left {
+                self.chunk.skip_vector(n).map_err(|reason| self.fault(reason))?;
+                left -= n;
+            } else {
+                self.fill_buffer(n)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the next vector from the values that are left. Returns how many it has.
+    fn next_vector(&mut self) -> Result<usize, BlockFault> {
+        let n = self.values_left.min(VECTOR);
+        self.values_left -= n;
+        if n == 0 { Err(self.fault("more rows of a layout than the block says")) } else { Ok(n) }
+    }
+
+    fn fill_buffer(&mut self, n: usize) -> Result<(), BlockFault> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(n, 0);
+        self.chunk.next(&mut buffer).map_err(|reason| self.fault(reason))?;
+        (self.buffer, self.buffer_at) = (buffer, 0);
+        Ok(())
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.values_left == 0 && self.buffer_at == self.buffer.len() && self.chunk.is_at_end()
+    }
+}
+
+/// The open cells of one layout.
+struct LayoutColumns<'a> {
+    plan: &'static EventKindLayout,
+    columns: Vec<BlockColumn<'a>>,
+    rows: usize,
+    /// Rows that are not read yet.
+    rows_left: usize,
+}
+
+impl<'a> LayoutColumns<'a> {
+    /// The column of venues, if a row of the layout has one.
+    fn venues(&mut self) -> Option<&mut BlockColumn<'a>> {
+        self.columns.iter_mut().find(|column| self.plan.has_venue && column.column_number == VENUE)
     }
 }
 
@@ -181,9 +254,22 @@ impl BlockColumn<'_> {
 #[derive(Default)]
 struct OpenColumns<'a> {
     special_columns: Vec<BlockColumn<'a>>,
-    cell_columns: Vec<BlockColumn<'a>>,
+    shared_columns: Vec<BlockColumn<'a>>,
+    layouts: Vec<LayoutColumns<'a>>,
     market_tail: Range<usize>,
     identity_tail: Range<usize>,
+}
+
+impl<'a> OpenColumns<'a> {
+    fn into_columns(self) -> impl Iterator<Item = BlockColumn<'a>> {
+        let own = self.layouts.into_iter().flat_map(|layout| layout.columns);
+        self.special_columns.into_iter().chain(self.shared_columns).chain(own)
+    }
+
+    fn columns(&self) -> impl Iterator<Item = &BlockColumn<'a>> {
+        let own = self.layouts.iter().flat_map(|layout| &layout.columns);
+        self.special_columns.iter().chain(&self.shared_columns).chain(own)
+    }
 }
 
 impl BlockDecoder {
@@ -198,7 +284,7 @@ impl BlockDecoder {
         wanted: &RowFilter,
         batch: &mut FrameBatch,
     ) -> Result<(), BlockFault> {
-        if wanted.venue.is_some() && !head.layout().has_venue {
+        if wanted.venue.is_some() && !head.kinds.any_layout(|layout| layout.has_venue) {
             return Ok(());
         }
         let (arena, keys) = (batch.arena.len(), batch.keys.len());
@@ -206,9 +292,7 @@ impl BlockDecoder {
         let mut columns = OpenColumns::default();
         let result = open(block, head, &mut tables, &mut columns)
             .and_then(|()| self.rows(block, head, &mut columns, wanted, batch));
-        tables.extend(
-            columns.special_columns.into_iter().chain(columns.cell_columns).map(|c| c.chunk.into_table()),
-        );
+        tables.extend(columns.into_columns().map(|column| column.chunk.into_table()));
         self.tables = tables;
         if result.is_err() {
             batch.arena.truncate(arena);
@@ -226,15 +310,16 @@ impl BlockDecoder {
     ) -> Result<(), BlockFault> {
         let (mut tables, mut columns) = (std::mem::take(&mut self.tables), OpenColumns::default());
         open(block, head, &mut tables, &mut columns)?;
-        let column = columns.cell_columns.iter_mut().find(|column| column.column_number == VENUE);
-        let Some(column) = column.filter(|_| head.layout().has_venue) else { return Ok(()) };
-        let mut rows_left = head.rows as usize;
-        while rows_left > 0 {
-            let n = rows_left.min(VECTOR);
-            rows_left -= n;
-            self.values.resize(n, 0);
-            column.next(&mut self.values)?;
-            venues.extend(self.values.iter().map(|venue| *venue as u16));
+        for layout in &mut columns.layouts {
+            let mut rows_left = layout.rows;
+            let Some(column) = layout.venues() else { continue };
+            while rows_left > 0 {
+                let n = rows_left.min(VECTOR);
+                rows_left -= n;
+                self.values.resize(n, 0);
+                column.next(&mut self.values)?;
+                venues.extend(self.values.iter().map(|venue| *venue as u16));
+            }
         }
         Ok(())
     }
@@ -247,14 +332,19 @@ impl BlockDecoder {
         wanted: &RowFilter,
         batch: &mut FrameBatch,
     ) -> Result<(), BlockFault> {
-        let (plan, is_whole, bytes) = (head.layout(), block.is_whole(), block.bytes);
-        let OpenColumns { special_columns: special, cell_columns: cells, market_tail, identity_tail } =
-            columns;
+        let (is_whole, bytes) = (block.is_whole(), block.bytes);
+        self.make_templates(columns);
+        let OpenColumns {
+            special_columns: special,
+            shared_columns: shared,
+            layouts,
+            market_tail,
+            identity_tail,
+        } = columns;
         let (mut market_at, mut identity_at) = (market_tail.start, identity_tail.start);
-        self.make_template(plan, head, cells);
         let mut firsts = std::mem::take(&mut self.columns);
         let mut raw_left = head.raw_bytes as usize;
-        let (mut left, limit) = (head.rows as usize, LINE * usize::from(u16::MAX) - plan.fixed);
+        let mut left = head.rows as usize;
         while left > 0 {
             let n = left.min(VECTOR);
             left -= n;
@@ -264,30 +354,33 @@ impl BlockDecoder {
             for (column, values) in special.iter_mut().zip(&mut firsts) {
                 column.next(values)?;
             }
+            for index in &firsts[LAYOUT_INDEX] {
+                let rows_left = layouts.get_mut(*index as usize).map(|layout| &mut layout.rows_left);
+                let Some(rows_left) = rows_left.filter(|left| **left > 0) else {
+                    return Err(special[LAYOUT_INDEX].fault("a row of a layout that the block does not have"));
+                };
+                *rows_left -= 1;
+            }
             // The start of each frame, and a check that the block holds no more than it says.
             self.starts.clear();
             let mut total = 0;
-            for (lines, market) in firsts[LINES].iter().zip(&firsts[MARKET_BYTES]) {
+            for ((lines, market), index) in
+                firsts[LINES].iter().zip(&firsts[MARKET_BYTES]).zip(&firsts[LAYOUT_INDEX])
+            {
                 self.starts.push(total as u32);
+                let fixed = layouts[*index as usize].plan.fixed;
+                let limit = LINE * usize::from(u16::MAX) - fixed;
                 let extra = match is_whole {
                     true => lines.checked_mul(LINE as u64),
                     false => market.checked_next_multiple_of(LINE as u64),
                 };
                 // The identity part of a tail may be longer than the frame, by the lengths of its runs.
                 let Some(extra) = extra.filter(|extra| (*market..=limit as u64).contains(extra)) else {
-                    let length_reason = "a frame of a length that none has";
-                    return Err(BlockFault {
-                        offset: special[MARKET_BYTES].values_start,
-                        reason: length_reason,
-                    });
+                    return Err(special[MARKET_BYTES].fault("a frame of a length that none has"));
                 };
-                total += plan.fixed + extra as usize;
+                total += fixed + extra as usize;
                 if total > raw_left {
-                    let size_reason = "more than the block says it holds";
-                    return Err(BlockFault {
-                        offset: special[MARKET_BYTES].values_start,
-                        reason: size_reason,
-                    });
+                    return Err(special[MARKET_BYTES].fault("more than the block says it holds"));
                 }
             }
             raw_left -= total;
@@ -298,13 +391,21 @@ impl BlockDecoder {
             ];
             for (column, left) in &tails[..if is_whole { 2 } else { 1 }] {
                 if sum(&firsts[*column]).is_none_or(|sum| sum > *left as u64) {
-                    let tail_reason = "tails that end before their rows do";
-                    return Err(BlockFault { offset: special[*column].values_start, reason: tail_reason });
+                    return Err(special[*column].fault("tails that end before their rows do"));
                 }
             }
-            if !self.choose_rows(cells, n, wanted)? {
-                for column in cells.iter_mut().filter(|c| !is_looked_at(c.column_number, wanted)) {
+            if !self.choose_rows(shared, layouts, &firsts, wanted)? {
+                for column in shared.iter_mut().filter(|column| column.column_number != TS_EVENT) {
                     column.skip_values(n)?;
+                }
+                for (index, layout) in layouts.iter_mut().enumerate() {
+                    let own_rows = count_of(&firsts[LAYOUT_INDEX], index);
+                    let has_venue = wanted.venue.is_some() && layout.plan.has_venue;
+                    let is_unread =
+                        |column: &&mut BlockColumn<'_>| !(has_venue && column.column_number == VENUE);
+                    for column in layout.columns.iter_mut().filter(is_unread) {
+                        column.skip_values(own_rows)?;
+                    }
                 }
                 market_at += firsts[MARKET_BYTES].iter().sum::<u64>() as usize;
                 if is_whole {
@@ -312,43 +413,11 @@ impl BlockDecoder {
                 }
                 continue;
             }
-            let base = batch.arena.len();
-            let is_even = total == n * plan.fixed;
-            if is_even {
-                (0..n).for_each(|_| batch.arena.extend_from_slice(&self.template));
-            } else {
-                batch.arena.resize(base + total, 0);
-                for start in &self.starts {
-                    batch.arena[base + *start as usize..][..plan.fixed].copy_from_slice(&self.template);
-                }
-            }
+            let (base, first_key) = (batch.arena.len(), batch.keys.len());
+            self.scatter_cells(shared, layouts, &firsts[LAYOUT_INDEX], total, wanted, &mut batch.arena)?;
             let frames = &mut batch.arena[base..];
-            for column in cells.iter_mut() {
-                let values = match column.column_number as usize {
-                    at::TS_EVENT => &self.event_times,
-                    at::VENUE if wanted.venue.is_some() && plan.has_venue => &self.venues,
-                    _ if column.chunk.constant().is_some() => continue,
-                    _ => {
-                        self.values.resize(n, 0);
-                        column.next(&mut self.values)?;
-                        &self.values
-                    }
-                };
-                let stride = if is_even { Some(plan.fixed) } else { None };
-                scatter_column(
-                    frames,
-                    stride,
-                    &self.starts,
-                    column.column_number.into(),
-                    column.value_bytes,
-                    values,
-                );
-            }
-            if head.kind.has_layouts() && !are_of_layout(head, frames, &self.starts) {
-                let layout_reason = "a frame of another layout than its block";
-                return Err(BlockFault { offset: special[ORDINAL].values_start, reason: layout_reason });
-            }
             for r in 0..n {
+                let layout = layouts[firsts[LAYOUT_INDEX][r] as usize].plan;
                 let frame_start = self.starts[r] as usize;
                 let frame_end = self.starts.get(r + 1).map_or(total, |next| *next as usize);
                 let market = &bytes[market_at..][..firsts[MARKET_BYTES][r] as usize];
@@ -362,37 +431,44 @@ impl BlockDecoder {
                     bits = flags::EXT;
                 }
                 let header = FrameHeader::new_unstamped(
-                    head.kind as u8,
+                    layout.kind as u8,
                     bits,
                     ((frame_end - frame_start) / LINE) as u16,
                 )
                 .with_stamp(position);
-                header.write(&mut frames[frame_start..]);
-                if join_tail(&mut frames[frame_start + plan.fixed..frame_end], market, identity).is_none() {
+                let frame = &mut frames[frame_start..frame_end];
+                header.write(frame);
+                if layout.kind.has_layouts() && frame[at::KIND_A] != layout.layout {
+                    return Err(special[LAYOUT_INDEX].fault("a frame of another layout than its row"));
+                }
+                if join_tail(&mut frame[layout.fixed..], market, identity).is_none() {
                     let parts_reason = "two parts of a tail that make no whole";
                     return Err(BlockFault { offset: identity_at, reason: parts_reason });
                 }
                 market_at += market.len();
                 identity_at += identity.len();
-                if self.row_is_kept[r] {
-                    let frame = &frames[frame_start..frame_end];
-                    if wanted.listed.as_ref().is_none_or(|list| plan.lists_instrument(frame, list)) {
-                        let line = ((base + frame_start) / LINE) as u32;
-                        batch.keys.push(FrameKey { ordinal: firsts[ORDINAL][r], position, line });
-                    }
+                if self.row_is_kept[r]
+                    && wanted.listed.as_ref().is_none_or(|list| layout.lists_instrument(frame, list))
+                {
+                    batch.keys.push(FrameKey {
+                        ts: UnixNanos(self.event_times[r] as i64),
+                        tape_rank: 0,
+                        line: ((base + frame_start) / LINE) as u32,
+                        ordinal: firsts[ORDINAL][r],
+                        position,
+                    });
                 }
+            }
+            if batch.keys.len() - first_key < n {
+                batch.compact(base, first_key);
             }
         }
         self.columns = firsts;
-        let unread = special.iter().chain(&*cells).find(|c| !c.chunk.is_at_end());
-        if let Some(column) = unread {
-            return Err(BlockFault {
-                offset: column.values_start,
-                reason: "a column that is longer than its rows",
-            });
+        if let Some(column) = columns.columns().find(|column| !column.is_at_end()) {
+            return Err(column.fault("a column that is longer than its rows"));
         }
-        let is_read = market_at == market_tail.end
-            && (!is_whole || (identity_at == identity_tail.end && raw_left == 0));
+        let is_read = market_at == columns.market_tail.end
+            && (!is_whole || (identity_at == columns.identity_tail.end && raw_left == 0));
         if !is_read {
             return Err(BlockFault { offset: market_at, reason: "less than the block says it holds" });
         }
@@ -402,39 +478,131 @@ impl BlockDecoder {
     /// Reads the columns that select rows. Returns false if no row of the vector is selected.
     fn choose_rows(
         &mut self,
-        cells: &mut [BlockColumn<'_>],
-        n: usize,
+        shared: &mut [BlockColumn<'_>],
+        layouts: &mut [LayoutColumns<'_>],
+        firsts: &[Vec<u64>; SPECIAL_MAX],
         wanted: &RowFilter,
     ) -> Result<bool, BlockFault> {
+        let n = firsts[ORDINAL].len();
+        self.event_times.resize(n, 0);
+        shared[0].next(&mut self.event_times)?;
         self.row_is_kept.clear();
-        for column in cells.iter_mut().filter(|c| is_looked_at(c.column_number, wanted)) {
-            let values = if column.column_number == VENUE { &mut self.venues } else { &mut self.event_times };
-            values.resize(n, 0);
-            column.next(values)?;
-        }
-        let is_in_range = |t: &u64| (wanted.from..=wanted.to).contains(&UnixNanos(*t as i64));
-        self.row_is_kept.extend(self.event_times[..n].iter().map(is_in_range));
+        let (first, last) = wanted.ordinals;
+        self.row_is_kept.extend(self.event_times.iter().zip(&firsts[ORDINAL]).map(|(ts, ordinal)| {
+            (wanted.from..=wanted.to).contains(&UnixNanos(*ts as i64)) && (first..=last).contains(ordinal)
+        }));
         if let Some(venue) = wanted.venue {
-            for (keep, v) in self.row_is_kept.iter_mut().zip(&self.venues) {
-                *keep &= *v == u64::from(venue);
+            self.venues.resize(n, 0);
+            for (index, layout) in layouts.iter_mut().enumerate() {
+                let own_rows = || (0..n).filter(|r| firsts[LAYOUT_INDEX][*r] == index as u64);
+                let Some(column) = layout.venues() else {
+                    own_rows().for_each(|r| self.row_is_kept[r] = false);
+                    continue;
+                };
+                self.values.resize(count_of(&firsts[LAYOUT_INDEX], index), 0);
+                column.next(&mut self.values)?;
+                for (r, value) in own_rows().zip(&self.values) {
+                    self.venues[r] = *value;
+                    self.row_is_kept[r] &= *value == u64::from(venue);
+                }
             }
         }
         Ok(self.row_is_kept.contains(&true))
     }
 
-    /// Makes the fixed part with the values that all rows have in common. Fields of classes that are not open are
-    /// empty.
-    fn make_template(&mut self, plan: &EventKindLayout, head: &BlockHeader, cells: &[BlockColumn<'_>]) {
-        self.template.clear();
-        self.template.extend_from_slice(&plan.empty);
-        FrameHeader::new_unstamped(head.kind as u8, 0, 0).write(&mut self.template);
-        for column in cells {
-            if let Some(v) = column.chunk.constant() {
-                let (offset, n) = (usize::from(column.column_number), usize::from(column.value_bytes));
-                self.template[offset..offset + n].copy_from_slice(&v.to_le_bytes()[..n]);
+    /// Appends the fixed parts of the vector's frames to `arena`, and zeros for the rest: `total` bytes in all.
+    fn scatter_cells(
+        &mut self,
+        shared: &mut [BlockColumn<'_>],
+        layouts: &mut [LayoutColumns<'_>],
+        layout_indexes: &[u64],
+        total: usize,
+        wanted: &RowFilter,
+        arena: &mut Vec<u8>,
+    ) -> Result<(), BlockFault> {
+        let (n, base) = (self.starts.len(), arena.len());
+        // Of one layout, and none has an extension: the frames stand at even distances.
+        let stride = match layouts {
+            [layout] if total == n * layout.plan.fixed => Some(layout.plan.fixed),
+            _ => None,
+        };
+        if stride.is_some() {
+            (0..n).for_each(|_| arena.extend_from_slice(&self.templates[0]));
+        } else {
+            arena.resize(base + total, 0);
+            for (start, index) in self.starts.iter().zip(layout_indexes) {
+                let template = &self.templates[*index as usize];
+                arena[base + *start as usize..][..template.len()].copy_from_slice(template);
             }
         }
+        let frames = &mut arena[base..];
+        for column in shared {
+            let values = match column.column_number {
+                TS_EVENT => &self.event_times,
+                _ if column.chunk.constant().is_some() => {
+                    column.skip_values(n)?;
+                    continue;
+                }
+                _ => {
+                    self.values.resize(n, 0);
+                    column.next(&mut self.values)?;
+                    &self.values
+                }
+            };
+            scatter_column(frames, stride, &self.starts, column, values);
+        }
+        let is_single = layouts.len() == 1;
+        for (index, layout) in layouts.iter_mut().enumerate() {
+            if !is_single {
+                self.own_rows.clear();
+                let is_own = |r: &u32| layout_indexes[*r as usize] == index as u64;
+                self.own_rows.extend((0..n as u32).filter(is_own));
+                self.own_starts.clear();
+                self.own_starts.extend(self.own_rows.iter().map(|r| self.starts[*r as usize]));
+            }
+            let starts = if is_single { &self.starts } else { &self.own_starts };
+            for column in &mut layout.columns {
+                self.values.resize(starts.len(), 0);
+                if column.column_number == VENUE && wanted.venue.is_some() && layout.plan.has_venue {
+                    if is_single {
+                        self.values.copy_from_slice(&self.venues);
+                    } else {
+                        let own_venues = self.own_rows.iter().map(|r| self.venues[*r as usize]);
+                        self.values.iter_mut().zip(own_venues).for_each(|(value, venue)| *value = venue);
+                    }
+                } else if column.chunk.constant().is_some() {
+                    column.skip_values(starts.len())?;
+                    continue;
+                } else {
+                    column.next(&mut self.values)?;
+                }
+                scatter_column(frames, stride, starts, column, &self.values);
+            }
+        }
+        Ok(())
     }
+
+    /// Makes the fixed part of each layout with the values that all its rows have in common. Fields of classes that are
+    /// not open are empty.
+    fn make_templates(&mut self, columns: &OpenColumns<'_>) {
+        self.templates.clear();
+        for layout in &columns.layouts {
+            let mut template = layout.plan.empty.clone();
+            FrameHeader::new_unstamped(layout.plan.kind as u8, 0, 0).write(&mut template);
+            for column in columns.shared_columns.iter().chain(&layout.columns) {
+                if let Some(value) = column.chunk.constant() {
+                    let (offset, n) = (usize::from(column.column_number), usize::from(column.value_bytes));
+                    template[offset..offset + n].copy_from_slice(&value.to_le_bytes()[..n]);
+                }
+            }
+            self.templates.push(template);
+        }
+    }
+}
+
+/// Counts the rows of a vector that have the layout with this index.
+fn count_of(layout_indexes: &[u64], index: usize) -> usize {
+    layout_indexes.iter().filter(|of_row| **of_row == index as u64).count()
 }
 
 /// Puts the two parts of a tail into their places in `out`, which is zero; see `split_tail`. `None` if they do not fit.
@@ -462,21 +630,18 @@ fn join_tail(out: &mut [u8], market: &[u8], identity: &[u8]) -> Option<()> {
     market.is_empty().then_some(())
 }
 
+const TS_EVENT: u16 = at::TS_EVENT as u16;
 const VENUE: u16 = at::VENUE as u16;
 
-fn is_looked_at(column: u16, wanted: &RowFilter) -> bool {
-    usize::from(column) == at::TS_EVENT || (column == VENUE && wanted.venue.is_some())
-}
-
-/// Writes a column into each frame.
+/// Writes a column into the frames at `starts`.
 fn scatter_column(
     frames: &mut [u8],
     stride: Option<usize>,
     starts: &[u32],
-    offset: usize,
-    width: u8,
+    column: &BlockColumn<'_>,
     values: &[u64],
 ) {
+    let offset = usize::from(column.column_number);
     fn write_column<const N: usize>(
         frames: &mut [u8],
         stride: Option<usize>,
@@ -495,7 +660,7 @@ fn scatter_column(
             }
         }
     }
-    match width {
+    match column.value_bytes {
         1 => write_column::<1>(frames, stride, starts, offset, values),
         2 => write_column::<2>(frames, stride, starts, offset, values),
         3 => write_column::<3>(frames, stride, starts, offset, values),
@@ -507,23 +672,13 @@ fn scatter_column(
     }
 }
 
-/// Returns whether the frames at `starts` have the block's layout.
-#[cold]
-fn are_of_layout(head: &BlockHeader, frames: &[u8], starts: &[u32]) -> bool {
-    starts.iter().all(|start| {
-        EventSchema::for_frame(head.kind, frames[*start as usize + at::KIND_A])
-            .is_some_and(|schema| schema.fixed_bytes == head.fixed_bytes)
-    })
-}
-
-/// Opens the columns of the chunks that are open, in the order of the frame.
+/// Opens the columns of the chunks that are open.
 fn open<'a>(
     block: &OpenBlock<'a>,
     head: &BlockHeader,
     tables: &mut Vec<Vec<u64>>,
     columns: &mut OpenColumns<'a>,
 ) -> Result<(), BlockFault> {
-    let plan = head.layout();
     for class in FieldClass::ALL {
         let Some(part) = block.parts[class.index()].clone() else { continue };
         let table_end = part.start + usize::from(head.chunk_size(class).columns) * ENTRY;
@@ -532,106 +687,175 @@ fn open<'a>(
             return block_fault(part.start, "a chunk that is cut short");
         };
         let (expected, mut column_start) = (special::of_class(class), table_end);
+        // Layouts of this table that have begun.
+        let mut begun = 0;
         for (i, entry) in table.chunks_exact(ENTRY).enumerate() {
             let entry_at = part.start + i * ENTRY;
             let number = u16::from_le_bytes([entry[0], entry[1]]);
             let (width, encoding) = (entry[2], entry[3]);
             let length = u32::from_le_bytes(entry[4..8].try_into().expect("four bytes")) as usize;
+            if expected.get(i).map_or(number >= special::ORDINAL, |special| *special != number) {
+                return block_fault(entry_at, "a column that is missing");
+            }
+            if number == special::LAYOUT {
+                begin_layout(head, class, columns, begun, (width, encoding, length))
+                    .map_err(|reason| BlockFault { offset: entry_at, reason })?;
+                begun += 1;
+                continue;
+            }
             let range = column_start..column_start.saturating_add(length);
             if range.end > part.end {
                 return block_fault(entry_at, "a column that leaves its chunk");
             }
             column_start = range.end;
-            if expected.get(i).map_or(number >= special::ORDINAL, |special| *special != number) {
-                return block_fault(entry_at, "a column that is missing");
-            }
-            match number {
-                special::MARKET_TAIL => columns.market_tail = range,
-                special::IDENTITY_TAIL => columns.identity_tail = range,
-                _ => {
-                    let memory = tables.pop().unwrap_or_default();
-                    let chunk = ColumnReader::open(block.bytes, range.clone(), encoding, width, memory);
-                    let chunk = chunk.map_err(|message| BlockFault { offset: entry_at, reason: message })?;
-                    let column = BlockColumn {
-                        column_number: number,
-                        value_bytes: width,
-                        chunk,
-                        values_start: range.start,
-                    };
-                    let list = if number >= special::ORDINAL {
-                        &mut columns.special_columns
-                    } else {
-                        &mut columns.cell_columns
-                    };
-                    list.push(column);
+            let (list, rows) = match number {
+                special::MARKET_TAIL => {
+                    columns.market_tail = range;
+                    continue;
                 }
-            }
+                special::IDENTITY_TAIL => {
+                    columns.identity_tail = range;
+                    continue;
+                }
+                special::ORDINAL.. => (&mut columns.special_columns, head.rows as usize),
+                _ if begun == 0 => (&mut columns.shared_columns, head.rows as usize),
+                _ => {
+                    let layout = &mut columns.layouts[begun - 1];
+                    (&mut layout.columns, layout.rows)
+                }
+            };
+            let memory = tables.pop().unwrap_or_default();
+            let chunk = ColumnReader::open(block.bytes, range.clone(), encoding, width, memory);
+            let chunk = chunk.map_err(|message| BlockFault { offset: entry_at, reason: message })?;
+            list.push(BlockColumn {
+                column_number: number,
+                value_bytes: width,
+                chunk,
+                values_start: range.start,
+                values_left: rows,
+                buffer: Vec::new(),
+                buffer_at: 0,
+            });
         }
         if column_start != part.end || table.len() < expected.len() * ENTRY {
             return block_fault(part.start, "a table that does not cover its chunk");
         }
-    }
-    columns.cell_columns.sort_unstable_by_key(|column| column.column_number);
-    // The cells of all classes tile the fixed part, so that no byte is written twice or left out.
-    let (mut end, mut is_tiled) = (at::TS_EVENT, true);
-    for column in &columns.cell_columns {
-        is_tiled &= usize::from(column.column_number) == end;
-        if usize::from(column.column_number) < end {
-            let order_reason = "a column that does not follow";
-            return Err(BlockFault { offset: column.values_start, reason: order_reason });
+        if begun != columns.layouts.len() {
+            return block_fault(part.start, "a layout that is missing");
         }
-        end = usize::from(column.column_number) + usize::from(column.value_bytes);
     }
-    let has_cell = |cell_offset: usize, width| {
-        columns
-            .cell_columns
-            .iter()
-            .any(|c| usize::from(c.column_number) == cell_offset && c.value_bytes == width)
+    let layouts = &columns.layouts;
+    let layout_rows = layouts.iter().try_fold(0usize, |sum, layout| sum.checked_add(layout.rows));
+    let kinds = layouts.iter().fold(0, |all, layout| all | 1 << layout.plan.kind as u8);
+    if layout_rows != Some(head.rows as usize) || kinds != head.kinds.0 {
+        return Err(BlockFault { offset: START, reason: "layouts of other rows than the block has" });
+    }
+    let is_whole = block.is_whole();
+    check_cells(&mut columns.shared_columns, at::TS_EVENT, at::INSTRUMENT, is_whole)?;
+    let has_cell = |columns: &[BlockColumn<'_>], offset: u16, width| {
+        columns.iter().any(|column| (column.column_number, column.value_bytes) == (offset, width))
     };
-    let sound = end <= plan.fixed
-        && (!block.is_whole() || (is_tiled && end == plan.fixed))
-        && has_cell(at::TS_EVENT, 8)
-        && (!plan.has_venue || has_cell(at::VENUE, 2));
-    if sound {
-        Ok(())
-    } else {
-        Err(BlockFault { offset: START, reason: "columns that do not cover the frame" })
+    let mut is_sound = has_cell(&columns.shared_columns, TS_EVENT, 8);
+    for layout in &mut columns.layouts {
+        check_cells(&mut layout.columns, at::INSTRUMENT, layout.plan.fixed, is_whole)?;
+        is_sound &= !layout.plan.has_venue || has_cell(&layout.columns, VENUE, 2);
     }
+    if is_sound { Ok(()) } else { Err(BlockFault { offset: START, reason: NOT_COVERED }) }
+}
+
+const NOT_COVERED: &str = "columns that do not cover the frame";
+
+/// Begins the layout with this index: in the table of market data as a new one, in another table as the same one again.
+fn begin_layout(
+    head: &BlockHeader,
+    class: FieldClass,
+    columns: &mut OpenColumns<'_>,
+    index: usize,
+    (kind, layout, rows): (u8, u8, usize),
+) -> Result<(), &'static str> {
+    let kind = EventKind::from_u8(kind).filter(|kind| !kind.is_meta());
+    let plan = kind.and_then(|kind| EventKindLayout::find_layout(kind, layout));
+    let plan = plan.ok_or("a layout that there is not")?;
+    if class == FieldClass::Market {
+        let is_new = !columns.layouts.iter().any(|known| std::ptr::eq(known.plan, plan));
+        if !is_new || !(1..=head.rows as usize).contains(&rows) {
+            return Err("a layout that no block has");
+        }
+        columns.layouts.push(LayoutColumns { plan, columns: Vec::new(), rows, rows_left: rows });
+        return Ok(());
+    }
+    let is_same =
+        columns.layouts.get(index).is_some_and(|known| std::ptr::eq(known.plan, plan) && known.rows == rows);
+    if is_same { Ok(()) } else { Err("a layout that the market data do not have there") }
+}
+
+/// Puts cells into the order of the frame. Fails if two overlap, or if they do not lie between `start` and `end`; if all
+/// classes are open, also if they leave a gap. Then no byte is written twice or left out.
+fn check_cells(
+    columns: &mut [BlockColumn<'_>],
+    start: usize,
+    end: usize,
+    is_whole: bool,
+) -> Result<(), BlockFault> {
+    columns.sort_unstable_by_key(|column| column.column_number);
+    let (mut next, mut is_tiled) = (start, true);
+    for column in columns.iter() {
+        let offset = usize::from(column.column_number);
+        is_tiled &= offset == next;
+        if offset < next {
+            return Err(column.fault("a column that does not follow"));
+        }
+        next = offset + usize::from(column.value_bytes);
+    }
+    let is_sound = next <= end && (!is_whole || (is_tiled && next == end));
+    if is_sound { Ok(()) } else { Err(BlockFault { offset: START, reason: NOT_COVERED }) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bits::PAD;
-    use crate::block::{BlockEncoder, BlockPlace, BlockRows, BlockSealer};
+    use crate::block::{BlockEncoder, BlockPlace, BlockSealer};
     use crate::day::Day;
     use crate::file::{BlockOpener, FileId};
+    use crate::frames::RowBuffer;
     use crate::keys::{
         Binding, DayKeys, Leaf, LeafKeys, MasterKey, Piece, StoreId, StoreKeys, SystemRandomness,
     };
     use crate::schema::TickSchema;
     use proptest::prelude::*;
-    use unitape_model::{Event, EventField, EventKind};
+    use unitape_model::{Event, EventField};
 
     /// Decodes one value after another from each column by its definition: the slow twin.
     fn naive(block: &OpenBlock<'_>, head: &BlockHeader) -> Vec<(u64, u64, Vec<u8>)> {
-        let (mut columns, plan) = (OpenColumns::default(), head.layout());
-        open(block, head, &mut Vec::new(), &mut columns).expect("a sound block");
-        let mut all: Vec<(u16, u8, Vec<u64>)> = Vec::new();
-        for mut c in columns.special_columns.into_iter().chain(columns.cell_columns) {
-            let mut values = vec![0; head.rows as usize];
-            values.chunks_mut(VECTOR).for_each(|v| c.chunk.next(v).expect("a sound chunk"));
-            all.push((c.column_number, c.value_bytes, values));
+        type Cells = Vec<(u16, u8, std::vec::IntoIter<u64>)>;
+        fn values<'a>(columns: impl IntoIterator<Item = BlockColumn<'a>>, rows: usize) -> Cells {
+            let read = |mut column: BlockColumn<'a>| {
+                let mut values = vec![0; rows];
+                values.chunks_mut(VECTOR).for_each(|v| column.chunk.next(v).expect("a sound chunk"));
+                (column.column_number, column.value_bytes, values.into_iter())
+            };
+            columns.into_iter().map(read).collect()
         }
+        let mut columns = OpenColumns::default();
+        open(block, head, &mut Vec::new(), &mut columns).expect("a sound block");
+        let rows = head.rows as usize;
+        let (mut special, mut shared) =
+            (values(columns.special_columns, rows), values(columns.shared_columns, rows));
+        let mut own: Vec<_> =
+            columns.layouts.into_iter().map(|l| (l.plan, values(l.columns, l.rows))).collect();
         let mut market = block.bytes[columns.market_tail].iter().copied();
         let mut identity = block.bytes[columns.identity_tail].iter().copied();
-        (0..head.rows as usize)
-            .map(|r| {
-                let value_of = |n: u16| all.iter().find(|c| c.0 == n).expect("a column").2[r];
+        (0..rows)
+            .map(|_| {
+                let row: Vec<(u16, u64)> =
+                    special.iter_mut().map(|column| (column.0, column.2.next().unwrap())).collect();
+                let value_of = |number: u16| row.iter().find(|cell| cell.0 == number).expect("a column").1;
+                let (plan, cells) = &mut own[value_of(special::LAYOUT_INDEX) as usize];
                 let lines = value_of(special::LINES) + plan.fixed as u64 / 64;
                 let mut frame = vec![0; lines as usize * 64];
-                for (number, width, values) in all.iter().filter(|c| c.0 < special::ORDINAL) {
-                    let bytes = values[r].to_le_bytes();
+                for (number, width, values) in shared.iter_mut().chain(cells) {
+                    let bytes = values.next().expect("a value for the row").to_le_bytes();
                     frame[usize::from(*number)..][..usize::from(*width)]
                         .copy_from_slice(&bytes[..usize::from(*width)]);
                 }
@@ -661,26 +885,34 @@ mod tests {
                 frame[plan.fixed..][..tail.len()].copy_from_slice(&tail);
                 let position = (value_of(special::BEHIND) + value_of(special::ORDINAL)) * 64;
                 let header =
-                    FrameHeader::new_unstamped(head.kind as u8, value_of(special::FLAGS) as u8, lines as u16);
+                    FrameHeader::new_unstamped(plan.kind as u8, value_of(special::FLAGS) as u8, lines as u16);
                 header.with_stamp(Position(position)).write(&mut frame);
                 (value_of(special::ORDINAL), position, frame)
             })
             .collect()
     }
 
-    /// Makes frames of any bytes: random frames, or frames that change little from row to row, as a market's frames do.
-    fn rows(kind: EventKind, seed: u64, n: usize, wild: bool) -> (BlockRows, Vec<(u64, u64, Vec<u8>)>) {
-        let (mut rows, mut all, mut x) = (BlockRows::default(), Vec::new(), seed | 1);
+    /// Makes frames of any bytes, of the kinds of a schema in turn: random frames, or frames that change little from row
+    /// to row, as a market's frames do.
+    fn rows(schema: TickSchema, seed: u64, n: usize, wild: bool) -> (RowBuffer, Vec<(u64, u64, Vec<u8>)>) {
+        let (mut rows, mut all, mut x) = (RowBuffer::default(), Vec::new(), seed | 1);
         let mut random = move || {
             x ^= x << 13;
             x ^= x >> 7;
             x ^= x << 17;
             x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 8
         };
-        let plan = EventKindLayout::for_schema(EventSchema::for_kind(kind));
-        let mut frame: Vec<u8> = (0..plan.fixed).map(|_| random() as u8).collect();
+        let plans: Vec<_> = schema.kinds().flat_map(EventKindLayout::for_kind).collect();
+        let mut frames: Vec<Vec<u8>> =
+            plans.iter().map(|plan| (0..plan.fixed).map(|_| random() as u8).collect()).collect();
         let (mut ordinal, mut position) = (random() % 1000, 64_000 + random() % 1000 * 64);
+        // Long stretches of one layout, and rows of all of them.
+        let (mut of_row, spread) = (0, [2, 40, 3000][random() as usize % 3]);
         for _ in 0..n {
+            if random().is_multiple_of(spread) {
+                of_row = random() as usize % plans.len();
+            }
+            let (plan, kind, frame) = (plans[of_row], plans[of_row].kind, &mut frames[of_row]);
             frame.truncate(plan.fixed);
             if wild {
                 frame.iter_mut().for_each(|b| *b = random() as u8);
@@ -706,11 +938,11 @@ mod tests {
                 }
             }
             if kind.has_layouts() {
-                frame[at::KIND_A] = EventSchema::for_kind(kind).layout;
+                frame[at::KIND_A] = plan.layout;
             }
             let header = FrameHeader::new_unstamped(kind as u8, random() as u8, (frame.len() / LINE) as u16);
-            header.with_stamp(Position(position)).write(&mut frame);
-            rows.push(&frame, ordinal, Position(position));
+            header.with_stamp(Position(position)).write(frame);
+            rows.push(frame, ordinal, Position(position));
             all.push((ordinal, position, frame.clone()));
             ordinal += 1 + random() % 3;
             position += frame.len() as u64 + random() % 3 * 64;
@@ -721,21 +953,16 @@ mod tests {
     fn block_place() -> BlockPlace {
         let (day, tape) = (Day(3), unitape_tape::TapeId(5));
         let file = FileId { day, schema: TickSchema::Bbo, generation: 1, tape, commit: 9 };
-        BlockPlace { file_id: file, instrument: InstrumentId(7), stripe: 3, number: 5 }
+        BlockPlace { file_id: file, instrument: InstrumentId(7), number: 5 }
     }
 
     /// Makes the block before it is sealed, with padding for loads.
-    fn block(kind: EventKind, rows: &BlockRows) -> (BlockHeader, Vec<u8>) {
+    fn block(rows: &RowBuffer) -> (BlockHeader, Vec<u8>) {
         let mut bytes = Vec::new();
-        let schema = EventSchema::for_kind(kind);
-        let head = BlockEncoder::default().encode_plain(schema, &block_place(), rows, &mut bytes);
+        let head = BlockEncoder::default().encode_plain(&block_place(), rows.block_rows(), &mut bytes);
         assert_eq!(BlockHeader::decode(&bytes), Ok(head));
         bytes.resize(bytes.len() + PAD, 0);
         (head, bytes)
-    }
-
-    fn everything() -> RowFilter {
-        RowFilter { from: UnixNanos(i64::MIN), to: UnixNanos(i64::MAX), venue: None, listed: None }
     }
 
     fn decoded(
@@ -748,8 +975,8 @@ mod tests {
         Ok(batch.keys.iter().map(|k| (k.ordinal, k.position.0, batch.frame(k).to_vec())).collect())
     }
 
-    fn kinds() -> impl Strategy<Value = EventKind> {
-        prop::sample::select(EventKind::EVENTS.to_vec())
+    fn schemas() -> impl Strategy<Value = TickSchema> {
+        prop::sample::select(TickSchema::ALL.to_vec())
     }
 
     proptest! {
@@ -757,22 +984,22 @@ mod tests {
 
         /// Fails if a sealed frame changes: padding, unknown bits and tails that end in zeros must survive.
         #[test]
-        fn rows_come_back(kind in kinds(), seed in any::<u64>(), n in prop_oneof![1usize..40, 1000usize..2100], wild in any::<bool>()) {
-            let (rows, want) = rows(kind, seed, n, wild);
-            let (head, bytes) = block(kind, &rows);
+        fn rows_come_back(schema in schemas(), seed in any::<u64>(), n in prop_oneof![1usize..40, 1000usize..2100], wild in any::<bool>()) {
+            let (rows, want) = rows(schema, seed, n, wild);
+            let (head, bytes) = block(&rows);
             let block = OpenBlock::from_plain(&bytes, &head).unwrap();
-            prop_assert_eq!(&decoded(&block, &head, &everything()).unwrap(), &want);
+            prop_assert_eq!(&decoded(&block, &head, &RowFilter::all()).unwrap(), &want);
             prop_assert_eq!(&naive(&block, &head), &want);
         }
 
         /// Fails if the key of market data alone opens any other field, or misses a market field, also in the
         /// extension.
         #[test]
-        fn market_data_alone_have_the_market_fields(kind in kinds(), seed in any::<u64>(), n in prop_oneof![1usize..40, 1000usize..1100]) {
-            let (rows, want) = rows(kind, seed, n, false);
-            let (head, bytes) = block(kind, &rows);
+        fn market_data_alone_have_the_market_fields(schema in schemas(), seed in any::<u64>(), n in prop_oneof![1usize..40, 1000usize..1100]) {
+            let (rows, want) = rows(schema, seed, n, false);
+            let (head, bytes) = block(&rows);
             let whole_block = OpenBlock::from_plain(&bytes, &head).unwrap();
-            let got = decoded(&whole_block.market_alone(), &head, &everything()).unwrap();
+            let got = decoded(&whole_block.market_alone(), &head, &RowFilter::all()).unwrap();
             prop_assert_eq!(got.len(), want.len());
             for ((ordinal, position, frame), (want_ordinal, _, want)) in got.iter().zip(&want) {
                 let (event, want) = (Event::new(frame).unwrap(), Event::new(want).unwrap());
@@ -780,13 +1007,13 @@ mod tests {
                 prop_assert_eq!((event.source(), event.offset()), (0, 0));
                 prop_assert_eq!(event.unmapped_fields().count(), 0);
                 prop_assert_eq!(event.ts_recv(), want.ts_recv());
-                if FieldClass::for_event_field(kind, EventField::SrcSeq) == FieldClass::Market {
+                if FieldClass::for_event_field(event.kind(), EventField::SrcSeq) == FieldClass::Market {
                     prop_assert_eq!(event.sequence(), want.sequence());
                 }
                 for spec in event.schema().fields {
                     let (mut a, mut b) = ([0; 36], [0; 36]);
                     let value = format!("{:?}", event.value(spec, &mut a));
-                    match FieldClass::for_event_field(kind, spec.field) {
+                    match FieldClass::for_event_field(event.kind(), spec.field) {
                         FieldClass::Market => prop_assert_eq!(value, format!("{:?}", want.value(spec, &mut b)), "{:?}", spec.field),
                         _ => prop_assert_eq!(value, "None", "{:?}", spec.field),
                     }
@@ -797,8 +1024,8 @@ mod tests {
         /// Fails if rows that are left out shift the other rows.
         #[test]
         fn chosen_rows_are_those_of_the_slow_way(seed in any::<u64>(), n in 1usize..3000, part in 0usize..3000, span in 0u64..1 << 40) {
-            let (rows, mut want) = rows(EventKind::Bbo, seed, n, false);
-            let (head, bytes) = block(EventKind::Bbo, &rows);
+            let (rows, mut want) = rows(TickSchema::Bbo, seed, n, false);
+            let (head, bytes) = block(&rows);
             let time = |f: &[u8]| i64::from_le_bytes(f[8..16].try_into().unwrap());
             let venue = |f: &[u8]| u16::from_le_bytes(f[36..38].try_into().unwrap());
             let middle = &want[part % n].2;
@@ -806,7 +1033,7 @@ mod tests {
                 from: UnixNanos(time(middle).saturating_sub(span as i64)),
                 to: UnixNanos(time(middle).saturating_add(span as i64)),
                 venue: (seed % 2 == 0).then_some(venue(middle)),
-                listed: None,
+                ..RowFilter::all()
             };
             let block = OpenBlock::from_plain(&bytes, &head).unwrap();
             let got = decoded(&block, &head, &wanted).unwrap();
@@ -817,11 +1044,11 @@ mod tests {
         /// Fails if a changed block with correct checksums gives anything but rows or an error.
         #[test]
         fn changed_blocks_are_read_or_refused(
-            kind in kinds(), seed in any::<u64>(), n in 1usize..1100,
+            schema in schemas(), seed in any::<u64>(), n in 1usize..1100,
             hits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8), cut in any::<prop::sample::Index>(),
         ) {
-            let (rows, _) = rows(kind, seed, n, false);
-            let (_, mut bytes) = block(kind, &rows);
+            let (rows, _) = rows(schema, seed, n, false);
+            let (_, mut bytes) = block(&rows);
             bytes.truncate(bytes.len() - PAD);
             for (index, byte) in hits {
                 let offset = index.index(bytes.len());
@@ -836,13 +1063,14 @@ mod tests {
     /// Fails if a changed bit on the disk, or a block in the place of another, goes unnoticed.
     #[test]
     fn no_changed_bit_and_no_other_place_goes_unnoticed() {
-        let (rows, want) = rows(EventKind::Quote, 11, 300, false);
+        let (rows, want) = rows(TickSchema::Quotes, 11, 300, false);
         let keys = StoreKeys::new(&MasterKey::random(&SystemRandomness).unwrap(), StoreId([1; 16]));
         let (leaves, random) = (LeafKeys::new(&keys), &SystemRandomness);
         let mut sealer = BlockSealer { keys: &keys, leaf_keys: leaves, days: DayKeys::new(), random };
-        let (mut good, schema) = (Vec::new(), EventSchema::for_kind(EventKind::Quote));
-        let head =
-            BlockEncoder::default().encode(schema, &block_place(), &rows, &mut sealer, &mut good).unwrap();
+        let mut good = Vec::new();
+        let head = BlockEncoder::default()
+            .encode(&block_place(), rows.block_rows(), &mut sealer, &mut good)
+            .unwrap();
         let mut opener = BlockOpener::new(&keys, &sealer.days);
         let opens = |opener: &mut BlockOpener<'_>, id: &FileId, head: &BlockHeader, block: &[u8]| {
             opener.open(id, head, &FieldClass::ALL, &mut block.to_vec()).is_ok()
@@ -883,14 +1111,14 @@ mod tests {
         let parts = opener.open(&file, &head, &FieldClass::ALL, &mut block).unwrap();
         block.resize(good.len() + PAD, 0);
         let open = OpenBlock { bytes: &block, parts };
-        assert_eq!(decoded(&open, &head, &everything()).unwrap(), want);
+        assert_eq!(decoded(&open, &head, &RowFilter::all()).unwrap(), want);
     }
 
     /// Fails if a header that asks for too much memory is not refused before the memory is allocated.
     #[test]
     fn sizes_are_checked_before_they_are_believed() {
-        let (rows, _) = rows(EventKind::Clock, 5, 10, true);
-        let (head, _) = block(EventKind::Clock, &rows);
+        let (rows, _) = rows(TickSchema::Clock, 5, 10, true);
+        let (head, _) = block(&rows);
         for bad in [
             BlockHeader { rows: 0, ..head },
             BlockHeader { rows: 65_537, raw_bytes: 65_537 * 64, ..head },
@@ -901,23 +1129,6 @@ mod tests {
             BlockHeader { ts_min: UnixNanos(1), ts_max: UnixNanos(0), ..head },
         ] {
             assert!(BlockHeader::decode(&bad.encode()).is_err(), "{bad:?}");
-        }
-    }
-
-    /// Fails if an event vanishes when two blocks of a damaged store claim the same ordinal.
-    #[test]
-    fn batches_are_put_into_the_order_of_the_tape() {
-        let key = |ordinal: u64, line| FrameKey { ordinal, position: Position(0), line };
-        for ordinals in [&[5u64, 3, 4, 9][..], &[5, 5, 3], &[1 << 60, 0, 7], &[], &[1, 2, 3]] {
-            let mut batch = FrameBatch::default();
-            batch.keys.extend(ordinals.iter().enumerate().map(|(i, o)| key(*o, i as u32)));
-            batch.sort_keys();
-            let mut want = ordinals.to_vec();
-            want.sort_unstable();
-            assert_eq!(batch.keys.iter().map(|k| k.ordinal).collect::<Vec<_>>(), want);
-            let mut lines: Vec<u32> = batch.keys.iter().map(|k| k.line).collect();
-            lines.sort_unstable();
-            assert_eq!(lines, (0..ordinals.len() as u32).collect::<Vec<_>>());
         }
     }
 }

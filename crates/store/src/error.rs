@@ -8,6 +8,7 @@ use unitape_tape::TapeId;
 
 use crate::day::Day;
 use crate::keys::PublicKey;
+use crate::schema::TickSchema;
 
 /// Error of the store. Days sealed before it stay readable.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +94,26 @@ pub enum Error {
     /// The system has no random bytes.
     #[error("no random bytes: the system has none to give, and nothing is sealed without")]
     NoRandomness,
+    /// The days of the store follow another calendar, or none.
+    #[error("other calendar: the days of {} follow {}; a store keeps the calendar of its first seal", path.display(), if *has_calendar { "another calendar" } else { "no calendar, but UTC dates" })]
+    OtherCalendar {
+        /// The store's manifest.
+        path: PathBuf,
+        /// Whether the store has a calendar.
+        has_calendar: bool,
+    },
+    /// A block does not give its frames back. This is a fault of unitape; nothing was sealed.
+    #[error(
+        "fault: a block of {schema} of {day} does not give back the rows that went into it (row {row}); nothing was sealed. Please report it, with the tape if you can"
+    )]
+    BlockDiffers {
+        /// The day of the block.
+        day: Day,
+        /// Its schema.
+        schema: TickSchema,
+        /// Its first row that differs, from 0.
+        row: u64,
+    },
     /// Somebody else is sealing into the store.
     #[error("locked: {} is held by another seal", path.display())]
     Locked {
@@ -171,7 +192,10 @@ impl Error {
             Self::Damage { .. } | Self::Unchecked { .. } | Self::OtherTape { .. } | Self::NoDayKey(_) => {
                 ErrorCause::Data
             }
-            Self::Option(_) | Self::UnknownName { .. } | Self::AnswerTooLarge { .. } => ErrorCause::Call,
+            Self::Option(_)
+            | Self::UnknownName { .. }
+            | Self::AnswerTooLarge { .. }
+            | Self::OtherCalendar { .. } => ErrorCause::Call,
             Self::Tape(error) => error.cause(),
             Self::NotAStore { .. }
             | Self::ForeignVersion { .. }
@@ -182,6 +206,7 @@ impl Error {
             | Self::NotAKey(_)
             | Self::NoRandomness
             | Self::Locked { .. }
+            | Self::BlockDiffers { .. }
             | Self::DictionaryFull(_)
             | Self::AnswerIndex
             | Self::Stopped

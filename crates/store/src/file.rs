@@ -15,10 +15,11 @@ use std::path::{Path, PathBuf};
 
 use unitape_tape::TapeId;
 
+use unitape_model::FieldClass;
+
 use crate::FORMAT_VERSION;
 use crate::bits::PAD;
 use crate::block::{self, BlockHeader, BlockSealer};
-use crate::class::FieldClass;
 use crate::day::Day;
 use crate::decode::OpenBlock;
 use crate::error::{Error, IoContext, Result};
@@ -102,7 +103,7 @@ fn relative_path(day: Day, schema: TickSchema, generation: u64) -> String {
     format!("{day}/{}/{generation:08x}.blocks", schema.name())
 }
 
-/// A file being written. It is opened again for each stripe: a tape may have more days than a process may have files.
+/// A file being written. It is opened again for each write: a tape may have more days than a process may have files.
 #[derive(Debug)]
 pub(crate) struct FileWriter {
     id: FileId,
@@ -156,8 +157,8 @@ impl FileWriter {
             e.raw_bytes += u64::from(head.raw_bytes);
             e.ts_min = e.ts_min.min(head.ts_min.0);
             e.ts_max = e.ts_max.max(head.ts_max.0);
-            self.ordinals.0 = self.ordinals.0.min(head.ordinal_first);
-            self.ordinals.1 = self.ordinals.1.max(head.ordinal_last);
+            self.ordinals.0 = self.ordinals.0.min(head.ordinal_min);
+            self.ordinals.1 = self.ordinals.1.max(head.ordinal_max);
         }
         Ok(())
     }

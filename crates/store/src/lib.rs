@@ -5,7 +5,7 @@
 //!   + key         STORE/dictionary.log                 names → the store's own tokens, sealed
 //!                 STORE/2024-03-11/bbo/00000001.blocks  one schema of one day, as seal 1 wrote it
 //!                                                        │
-//!                 block: ≤ 65,536 rows of one kind and instrument, by column, sealed in three classes
+//!                 block: ≤ 65,536 rows of one instrument, by time, by column, sealed in three classes
 //!                          market │ identity │ provenance      each with a key of its own
 //!                                                        │
 //!  rows   ◀─rows──── market alone, in the order of event time
@@ -13,7 +13,8 @@
 //! ```
 //!
 //! A scan returns every sealed event of every kind, with flags, extension, ordinal and position. Only the ids are the
-//! store's own. Rows need only the key of the market data. A day is the UTC date of the event time.
+//! store's own. Rows need only the key of the market data. A day is the UTC date of the event time,
+//! or the session date by the store's calendar.
 //! `docs/formats-store.md` draws the layout and lists the unencrypted parts.
 //!
 //! ```
@@ -46,32 +47,34 @@
 mod answer;
 mod bits;
 mod block;
+mod blocks;
 mod cells;
-mod class;
 mod column;
 mod day;
 mod decode;
 mod dictionary;
 mod error;
 mod file;
+mod frames;
 mod freshness;
+mod gather;
 mod keys;
 mod manifest;
 mod rows;
+mod runs;
 mod scan;
 mod schema;
 mod seal;
 mod selection;
 mod source;
 mod store;
-mod stripe;
 #[cfg(any(test, feature = "twin"))]
 #[doc(hidden)]
 pub mod twin;
 mod verify;
+mod window;
 
 pub use answer::{Answer, AnswerIndex, AnswerReader, BlockFetch, LeafAccess, ReadDepth, SealedBlock};
-pub use class::FieldClass;
 pub use day::Day;
 pub use error::{Error, Result};
 pub use freshness::{Freshness, GenerationMemory};
@@ -81,8 +84,10 @@ pub use rows::RowScan;
 pub use scan::{Scan, ScanFilter, StoredEvent};
 pub use schema::TickSchema;
 pub use seal::{SealOptions, SealReport, StoreProgress, check_place, seal};
-pub use store::{DaySummary, Store, StoreSummary, StoredTotals, TapePart};
+pub use store::{BlockSummary, DaySummary, Store, StoreSummary, StoredTotals, TapePart};
 pub use verify::{Finding, FindingKind, VerifyKey, VerifyOptions, VerifyReport, verify};
+
+pub use unitape_model::FieldClass;
 
 /// Version of everything that the store writes. It is not final before there are golden files of it.
 pub const FORMAT_VERSION: u32 = 1;

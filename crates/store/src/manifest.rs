@@ -15,14 +15,15 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use unitape_model::Position;
+use unitape_model::{Calendar, Position};
 use unitape_tape::TapeId;
 
 use crate::FORMAT_VERSION;
-use crate::day::Day;
+use crate::day::{Day, DayRule};
 use crate::error::{Error, IoContext, Result};
 use crate::file::FileId;
 use crate::keys::{
@@ -75,6 +76,9 @@ pub(crate) struct Manifest {
     pub tapes: Vec<TapeSealProgress>,
     /// The parts that seals added, in their order.
     pub parts: Vec<SealedPart>,
+    /// The calendar whose session dates are the days, as its text. `None` if the days are UTC dates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calendar: Option<String>,
 }
 
 /// The names that a seal added to the dictionary.
@@ -226,6 +230,18 @@ impl Manifest {
         file.sync_all().with_context("sync", &new)?;
         fs::rename(&new, &path).with_context("rename", &new)?;
         sync_dir(dir)
+    }
+
+    /// Reads the calendar, and returns the rule of days.
+    ///
+    /// # Errors
+    /// Fails if the manifest has a calendar that is none.
+    pub fn day_rule(&self, dir: &Path) -> Result<DayRule> {
+        let parse = |text: &String| {
+            let damage = |e| Error::damage(&Self::path(dir), 0, format!("its calendar cannot be read: {e}"));
+            Calendar::parse(text).map(Arc::new).map_err(damage)
+        };
+        Ok(DayRule::new(self.calendar.as_ref().map(parse).transpose()?))
     }
 
     /// Looks up the seal progress of a tape.

@@ -8,32 +8,34 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use unitape_model::schema::at;
 use unitape_model::{
-    DefinitionTable, Event, FrameFault, LostNameCounts, NameKind, Position, TopicMessage, frames,
+    Calendar, DefinitionTable, Event, FrameFault, LostNameCounts, NameKind, Position, TopicMessage, frames,
 };
 use unitape_tape::{
     DamagedParts, LostDefinitions, ReadOptions, Reader, StartPosition, TapeId, TapeStatus, UnverifiedBytes,
     accepted_ranges,
 };
 
-use crate::block::{BlockSealer, RAW_MAX};
+use crate::block::BlockSealer;
+use crate::blocks::{BlockWriter, SealId};
 use crate::cells::EventKindLayout;
 use crate::column::ROWS_MAX;
-use crate::day::Day;
+use crate::day::{Day, DayRule};
 use crate::dictionary::TokenDictionary;
 use crate::error::{Error, IoContext, Result};
+use crate::gather::{GroupKey, RowGatherer};
 use crate::keys::{LeafKeys, MasterKey, Randomness, StoreId, StoreKeys, SystemRandomness};
 use crate::manifest::{DICTIONARY, Manifest, SealedPart, TapeSealProgress};
+use crate::runs::RunSealer;
 use crate::schema::TickSchema;
-use crate::stripe::{BufferKey, SealId, StripeWriter};
 
 /// How a tape is sealed.
 #[derive(Clone, Copy, Debug)]
 pub struct SealOptions<'a> {
     /// Only this day; all when none.
     pub date: Option<Day>,
-    /// Bytes of frames that are gathered before blocks are written, and that a scan in the order of the tape holds;
-    /// 1 KiB to 1 GiB.
-    pub stripe_bytes: usize,
+    /// Bytes of memory that a seal takes, roughly: 1 KiB to 1 TiB. Rows beyond a half of it go to temporary files in the
+    /// store's directory, which are sealed and have no name.
+    pub memory_bytes: usize,
     /// Rows of a block at most: 1 to 65,536.
     pub block_rows: usize,
     /// A stop request from outside. The seal then leaves the store unchanged.
@@ -45,24 +47,25 @@ pub struct SealOptions<'a> {
     pub skip_damage: bool,
     /// Where keys, nonces and ids come from; the system by default.
     pub random: &'a dyn Randomness,
+    /// The text of a calendar: days are session dates by it. The first seal into a store keeps it there, and later seals
+    /// follow it, with this option or without. Without one, days are UTC dates.
+    pub calendar: Option<&'a str>,
 }
 
 impl Default for SealOptions<'_> {
     fn default() -> Self {
         Self {
             date: None,
-            stripe_bytes: 128 << 20,
+            memory_bytes: 1 << 30,
             block_rows: ROWS_MAX,
             stop: None,
             progress: None,
             skip_damage: false,
             random: &SystemRandomness,
+            calendar: None,
         }
     }
 }
-
-/// Greatest `stripe_bytes`.
-pub(crate) const STRIPE_BYTES_MAX: usize = 1 << 30;
 
 /// Progress figures for observers; written with Relaxed, each for itself.
 #[derive(Debug, Default)]
@@ -115,8 +118,8 @@ pub struct SealReport {
 /// sealed under this id, or if events name an undefined id. Fails if the key is not the store's, or if the system
 /// refuses. The store is then as it was before.
 pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_>) -> Result<SealReport> {
-    if !(1 << 10..=STRIPE_BYTES_MAX).contains(&options.stripe_bytes) {
-        return Err(Error::Option("stripe_bytes must be 1 KiB to 1 GiB"));
+    if !(1 << 10..=1 << 40).contains(&options.memory_bytes) {
+        return Err(Error::Option("memory_bytes must be 1 KiB to 1 TiB"));
     }
     if !(1..=ROWS_MAX).contains(&options.block_rows) {
         return Err(Error::Option("block_rows must be 1 to 65,536"));
@@ -124,10 +127,11 @@ pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_
     // The tape first: a wrong path must not leave an empty store behind.
     let standing = unitape_tape::tape_status(tape)?;
     let (_lock, mut manifest, keys) = open_for_sealing(store, key, options.random)?;
+    keep_calendar(&mut manifest, store, options.calendar)?;
     let mut token_dictionary = TokenDictionary::load(store, &keys, &manifest.names)?;
     let state = manifest.tape(standing.id).cloned();
     let mut sealed = SealReport::default();
-    let mut work = TapeSealer::new(tape, &standing, state.as_ref(), options)?;
+    let mut work = TapeSealer::new(tape, &standing, state.as_ref(), manifest.day_rule(store)?, options)?;
     (sealed.from, sealed.gap) = (work.from_position, work.gap);
     let generation = manifest.generation + 1;
     let mut commit = [0; 16];
@@ -139,16 +143,19 @@ pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_
         days: std::mem::take(&mut manifest.day_keys),
         random: options.random,
     };
-    let mut stripes =
-        StripeWriter::new(store, SealId { tape: standing.id, generation, commit }, sealer, options);
-    let seal_end = work.run(&mut token_dictionary, &mut stripes)?;
+    let run_sealer = RunSealer::new(keys.store, options.random)?;
+    let mut gatherer = RowGatherer::new(store, options.memory_bytes, run_sealer, options.stop);
+    let seal_end = work.run(&mut token_dictionary, &mut gatherer)?;
+    let seal = SealId { tape: standing.id, generation, commit };
+    let mut writer = BlockWriter::new(store, seal, sealer, options.block_rows, options.memory_bytes);
+    gatherer.finish(&mut writer)?;
     sealed.accepted = accepted_ranges(tape);
     sealed.accepted.retain(|(from, to)| *from < seal_end.position && *to > work.from_position);
     sealed.to = seal_end.position.max(work.from_position);
     sealed.damaged = work.reader.damaged().clone();
     sealed.unverified = work.reader.unverified().clone();
     sealed.names = work.definitions.lost_names();
-    let files = stripes.finish()?;
+    let files = writer.finish()?;
     if files.is_empty() {
         return Ok(sealed);
     }
@@ -179,14 +186,28 @@ pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_
         manifest.names.push(segment);
         manifest.files.insert(DICTIONARY.to_owned(), digest);
     }
-    manifest.day_keys = std::mem::take(&mut stripes.sealer.days);
+    manifest.day_keys = std::mem::take(&mut writer.sealer.days);
     manifest.generation = generation;
     record_progress(&mut manifest, standing.id, options.date, &seal_end);
     note_parts(&mut manifest, standing.id, &sealed);
     manifest.store_manifest(store, &keys, options.random)?;
-    stripes.keep_files();
+    writer.keep_files();
     sealed.generation = Some(generation);
     Ok(sealed)
+}
+
+/// Keeps the calendar of the first seal in the manifest. Fails if the store has another one.
+fn keep_calendar(manifest: &mut Manifest, store: &Path, calendar: Option<&str>) -> Result<()> {
+    let Some(text) = calendar.filter(|text| manifest.calendar.as_deref() != Some(*text)) else {
+        return Ok(());
+    };
+    if manifest.generation > 0 {
+        let (path, has_calendar) = (Manifest::path(store), manifest.calendar.is_some());
+        return Err(Error::OtherCalendar { path, has_calendar });
+    }
+    Calendar::parse(text).map_err(|_| Error::Option("the calendar cannot be read"))?;
+    manifest.calendar = Some(text.to_owned());
+    Ok(())
 }
 
 /// Where reading came to.
@@ -253,6 +274,7 @@ struct TapeSealer<'a> {
     definitions: DefinitionTable,
     tokens: [Vec<u32>; NameKind::COUNT],
     source_tokens: Vec<u32>,
+    day_rule: DayRule,
 }
 
 impl<'a> TapeSealer<'a> {
@@ -260,6 +282,7 @@ impl<'a> TapeSealer<'a> {
         dir: &Path,
         standing: &TapeStatus,
         state: Option<&TapeSealProgress>,
+        day_rule: DayRule,
         options: &'a SealOptions<'a>,
     ) -> Result<Self> {
         let (tape, days) = (standing.id, state.map_or_else(BTreeMap::new, |s| s.days.clone()));
@@ -312,11 +335,12 @@ impl<'a> TapeSealer<'a> {
             definitions: names,
             tokens: Default::default(),
             source_tokens: Vec::new(),
+            day_rule,
         })
     }
 
     /// Reads to the end, or as far as it may seal.
-    fn run(&mut self, store: &mut TokenDictionary, stripes: &mut StripeWriter<'_>) -> Result<SealEnd> {
+    fn run(&mut self, store: &mut TokenDictionary, gatherer: &mut RowGatherer<'_>) -> Result<SealEnd> {
         let mut seal_end = SealEnd { position: Position(0), last_position: Position(0), last_crc: 0 };
         let mut scratch = Vec::new();
         // The run borrows the reader, so the other fields are borrowed apart.
@@ -330,6 +354,7 @@ impl<'a> TapeSealer<'a> {
             definitions: names,
             tokens,
             source_tokens,
+            day_rule,
             ..
         } = self;
         'tape: while let Some(run) = reader.next_run(RUN_BYTES)? {
@@ -371,7 +396,8 @@ impl<'a> TapeSealer<'a> {
                     // For names from the log. A name without a definition is refused below.
                     _ = names.admit_event(&event);
                 }
-                let (kind, day) = (event.kind(), Day::of_event(&event));
+                let (kind, ts) = (event.kind(), event.ts_event());
+                let day = day_rule.day_of(&event, |venue| names.name(NameKind::Venue, venue));
                 let sealed = days.get(&day).map_or(*from, |through| (*through).max(*from));
                 if position >= sealed && options.date.is_none_or(|wanted| wanted == day) {
                     scratch.clear();
@@ -414,14 +440,8 @@ impl<'a> TapeSealer<'a> {
                         let token = source_tokens[source as usize];
                         scratch[at::SOURCE..at::SOURCE + 4].copy_from_slice(&token.to_le_bytes());
                     }
-                    let key = BufferKey {
-                        day,
-                        schema,
-                        instrument: plan.instrument(&scratch),
-                        kind,
-                        layout: event.schema().layout,
-                    };
-                    stripes.push(key, &scratch, ordinal, position)?;
+                    let key = GroupKey { day, schema, instrument: plan.instrument(&scratch) };
+                    gatherer.push(key, &scratch, ts, ordinal, position)?;
                     rows += 1;
                 }
                 (seal_end.position, seal_end.last_position) = (position.plus(frame.len() as u64), position);
@@ -618,5 +638,3 @@ fn remove_empty(dir: &Path) -> Result<()> {
         _ => Ok(()),
     }
 }
-
-const _: () = assert!(RAW_MAX <= STRIPE_BYTES_MAX);

@@ -50,15 +50,14 @@ impl Selection {
     fn with_tokens(filter: &ScanFilter, symbols: Vec<u32>, venue: Option<u32>) -> Self {
         let mut symbols: Vec<_> = symbols.into_iter().map(InstrumentId).collect();
         symbols.sort_unstable();
-        let (mut from, mut to) = filter.date.unwrap_or(Day::UNDATED).span();
-        from = filter.from.map_or(from, |t| t.max(from));
+        let from = filter.from.unwrap_or(UnixNanos(i64::MIN));
         // Before the first nanosecond there is nothing.
         let is_nothing = filter.to == Some(UnixNanos(i64::MIN));
-        to = filter.to.map_or(to, |t| UnixNanos(t.0.saturating_sub(1)).min(to));
+        let to = filter.to.map_or(UnixNanos(i64::MAX), |to| UnixNanos(to.0.saturating_sub(1)));
         // Tokens of venues fit the 16 bits that a frame has for them.
         let venue = venue.map(|venue| venue as u16);
         Self {
-            rows: RowFilter { from, to, venue, listed: None },
+            rows: RowFilter { from, to, venue, ..RowFilter::all() },
             instruments: (!symbols.is_empty()).then_some(symbols),
             schemas: match &filter.schemas[..] {
                 [] => TickSchema::ALL.to_vec(),
@@ -80,13 +79,14 @@ impl Selection {
 
     /// Returns whether a block may have a wanted row.
     pub fn wants_block(&self, location: &BlockLocation) -> bool {
-        let (head, plan) = (&location.head, location.head.layout());
+        let head = &location.head;
         let instrument = self.instruments.as_ref().is_none_or(|list| {
             list.binary_search(&head.instrument).is_ok()
-                || (head.instrument == NO_INSTRUMENT && plan.instruments.is_some())
+                || (head.instrument == NO_INSTRUMENT
+                    && head.kinds.any_layout(|layout| layout.instruments.is_some()))
         });
         instrument
-            && (self.rows.venue.is_none() || plan.has_venue)
+            && (self.rows.venue.is_none() || head.kinds.any_layout(|layout| layout.has_venue))
             && head.ts_min <= self.rows.to
             && head.ts_max >= self.rows.from
     }

@@ -3,10 +3,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use unitape_model::Dictionary;
+use unitape_model::{Dictionary, FieldClass};
 use unitape_tape::TapeId;
 
-use crate::class::FieldClass;
 use crate::decode::OpenBlock;
 use crate::error::{Error, Result};
 use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};

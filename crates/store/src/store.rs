@@ -14,7 +14,7 @@ use crate::manifest::{Manifest, TapeSealProgress};
 use crate::rows::RowScan;
 use crate::scan::{Scan, ScanFilter};
 use crate::schema::TickSchema;
-use crate::source::{ScanInput, StoredBlocks};
+use crate::source::{BlockSource, ScanInput, StoredBlocks};
 
 /// A store, as its manifest describes it at the time it is opened. It does not see a seal that runs meanwhile.
 #[derive(Debug)]
@@ -79,6 +79,33 @@ pub struct DaySummary {
     pub schemas: BTreeMap<TickSchema, StoredTotals>,
     /// All of it.
     pub all: StoredTotals,
+}
+
+/// A block of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockSummary<'a> {
+    /// Its day.
+    pub day: Day,
+    /// Its schema.
+    pub schema: TickSchema,
+    /// Its instrument; `None` for events without one.
+    pub symbol: Option<&'a str>,
+    /// The seal that wrote it.
+    pub generation: u64,
+    /// Its number in the file, from 0.
+    pub block: u32,
+    /// Its rows, 65,536 at most.
+    pub rows: u32,
+    /// Its file, in the directory of the store.
+    pub file: &'a str,
+    /// Where it begins in the file, in bytes.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: u32,
+    /// The first event time.
+    pub ts_min: UnixNanos,
+    /// The last event time.
+    pub ts_max: UnixNanos,
 }
 
 /// How much of something there is.
@@ -193,6 +220,34 @@ impl Store {
                     }
                     Err(source) => problems.push(Error::Io { doing: "look at", path, source }),
                 }
+            }
+        }
+        problems
+    }
+
+    /// Passes each block of the store to `visit`, in the order of days, schemas and files. Returns the problems of files
+    /// whose blocks cannot be found.
+    pub fn for_each_block(&self, visit: &mut dyn FnMut(BlockSummary<'_>)) -> Vec<Error> {
+        let mut blocks = StoredBlocks::new(&self.store_dir, &self.keys, &self.manifest);
+        let files = self.manifest.parts.iter().flat_map(|part| part.files.iter().map(move |f| (part, f)));
+        let mut files: Vec<_> = files.map(|(part, entry)| (part.file(entry), entry)).collect();
+        files.sort_unstable_by_key(|(id, _)| *id);
+        let mut problems = Vec::new();
+        for (id, entry) in files {
+            for location in blocks.locations(&id, entry, &mut |e| problems.push(e)) {
+                visit(BlockSummary {
+                    day: id.day,
+                    schema: id.schema,
+                    symbol: self.names().name(NameKind::Instrument, location.head.instrument.0),
+                    generation: id.generation,
+                    block: location.head.number,
+                    rows: location.head.rows,
+                    file: &id.listed_path(),
+                    offset: location.offset,
+                    bytes: location.head.bytes,
+                    ts_min: location.head.ts_min,
+                    ts_max: location.head.ts_max,
+                });
             }
         }
         problems

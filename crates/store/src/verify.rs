@@ -10,10 +10,9 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use unitape_model::{Event, UnixNanos};
+use unitape_model::{Event, FieldClass, NameKind, UnixNanos};
 
-use crate::class::FieldClass;
-use crate::day::Day;
+use crate::day::{Day, DayRule};
 use crate::decode::{BlockDecoder, FrameBatch, RowFilter};
 use crate::dictionary::TokenDictionary;
 use crate::error::{Error, Result};
@@ -198,21 +197,25 @@ impl Verifier<'_> {
             self.file(name, digest)?;
         }
         if let Some((manifest, keys)) = opened {
-            self.check_names(manifest, keys);
-            self.check_blocks(signed, manifest, keys)?;
+            let names = self.check_names(manifest, keys);
+            self.check_blocks(signed, manifest, keys, names.as_ref())?;
         }
         self.find_foreign(signed)
     }
 
     /// Opens the dictionary, if it is there.
-    fn check_names(&mut self, manifest: &Manifest, keys: &StoreKeys) {
+    fn check_names(&mut self, manifest: &Manifest, keys: &StoreKeys) -> Option<TokenDictionary> {
         let path = self.store_dir.join(DICTIONARY);
-        if is_file(&path)
-            && let Err(e) = TokenDictionary::load(self.store_dir, keys, &manifest.names)
-        {
-            self.retract_finding(&path);
-            self.add_problem(e);
+        if !is_file(&path) {
+            return None;
         }
+        let names = TokenDictionary::load(self.store_dir, keys, &manifest.names);
+        names
+            .map_err(|e| {
+                self.retract_finding(&path);
+                self.add_problem(e);
+            })
+            .ok()
     }
 
     /// Compares a file with its length and hash.
@@ -297,8 +300,23 @@ impl Verifier<'_> {
     }
 
     /// Opens and decodes every block, and counts the contents of the files.
-    fn check_blocks(&mut self, signed: &SignedPart, manifest: &Manifest, keys: &StoreKeys) -> Result<()> {
+    fn check_blocks(
+        &mut self,
+        signed: &SignedPart,
+        manifest: &Manifest,
+        keys: &StoreKeys,
+        names: Option<&TokenDictionary>,
+    ) -> Result<()> {
+        let day_rule = match manifest.day_rule(self.store_dir) {
+            Ok(day_rule) => day_rule,
+            Err(e) => {
+                self.add_problem(e);
+                return Ok(());
+            }
+        };
         let mut blocks = BlockChecker {
+            names,
+            day_rule,
             opener: BlockOpener::new(keys, &manifest.day_keys),
             decoder: BlockDecoder::default(),
             batch: FrameBatch::default(),
@@ -488,6 +506,9 @@ impl Verifier<'_> {
 
 /// Opens and decodes blocks.
 struct BlockChecker<'a> {
+    /// The names of the store, if they can be read.
+    names: Option<&'a TokenDictionary>,
+    day_rule: DayRule,
     opener: BlockOpener<'a>,
     decoder: BlockDecoder,
     batch: FrameBatch,
@@ -505,10 +526,8 @@ impl BlockChecker<'_> {
     ) -> Result<()> {
         let (head, number) = (&location.head, location.head.number);
         let open_block = self.opener.read_block(file, id, location, &FieldClass::ALL, &mut self.block)?;
-        let wanted =
-            RowFilter { from: UnixNanos(i64::MIN), to: UnixNanos(i64::MAX), venue: None, listed: None };
         self.batch.clear();
-        self.decoder.decode(&open_block, head, &wanted, &mut self.batch).map_err(|flaw| {
+        self.decoder.decode(&open_block, head, &RowFilter::all(), &mut self.batch).map_err(|flaw| {
             Error::block_damage(file.path(), number, location.offset + flaw.offset as u64, flaw.reason)
         })?;
         let damage_error =
@@ -518,7 +537,11 @@ impl BlockChecker<'_> {
         }
         for key in &self.batch.keys {
             let event = Event::new(self.batch.frame(key)).expect("only whole frames are decoded");
-            if Day::of_event(&event) != id.day || TickSchema::for_kind(event.kind()) != Some(id.schema) {
+            let venue_name = |venue| self.names.and_then(|names| names.names.name(NameKind::Venue, venue));
+            // Without the names, the days of a calendar are not known.
+            let is_dated = self.day_rule.has_calendar() && self.names.is_none()
+                || self.day_rule.day_of(&event, venue_name) == id.day;
+            if !is_dated || TickSchema::for_kind(event.kind()) != Some(id.schema) {
                 return damage_error("it has an event of another day or schema");
             }
         }
@@ -526,8 +549,7 @@ impl BlockChecker<'_> {
         counts.rows += u64::from(head.rows);
         counts.raw_bytes += u64::from(head.raw_bytes);
         counts.time_range = (counts.time_range.0.min(head.ts_min), counts.time_range.1.max(head.ts_max));
-        counts.ordinals =
-            (counts.ordinals.0.min(head.ordinal_first), counts.ordinals.1.max(head.ordinal_last));
+        counts.ordinals = (counts.ordinals.0.min(head.ordinal_min), counts.ordinals.1.max(head.ordinal_max));
         Ok(())
     }
 }

@@ -35,7 +35,7 @@ fn sealed_store(dir: &Path, seed: u64, tapes: u64, days: u64, n: usize) -> Store
             event.finish(flags::LAST).unwrap();
             writer.append(&unit).unwrap();
             writer.close().unwrap();
-            let options = SealOptions { stripe_bytes: 1 << 14, block_rows: 16, ..SealOptions::default() };
+            let options = SealOptions { memory_bytes: 1 << 14, block_rows: 16, ..SealOptions::default() };
             seal(&tape_dir, &path, &options).unwrap();
         }
     }
@@ -382,7 +382,7 @@ fn a_block_that_is_not_the_one_that_was_sealed_is_damage() {
         seal(
             &dir.path().join(format!("tape72-{tape}")),
             &other,
-            &SealOptions { stripe_bytes: 1 << 14, block_rows: 16, ..SealOptions::default() },
+            &SealOptions { memory_bytes: 1 << 14, block_rows: 16, ..SealOptions::default() },
         )
         .unwrap();
     }
@@ -654,7 +654,7 @@ fn an_index_with_any_value_changed_is_refused_or_read() {
             for (n, schema) in n.iter_mut().zip([TickSchema::Trades, TickSchema::Bbo]) {
                 let mut scan = reader.rows(schema, &ScanFilter::default()).unwrap();
                 while let Some(row) = scan.next() {
-                    let columns = schema.row_schema().unwrap().columns();
+                    let columns = schema.row_schema().columns();
                     columns.iter().for_each(|column| drop(row.value(column)));
                     *n += 1;
                 }

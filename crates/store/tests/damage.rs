@@ -40,7 +40,7 @@ fn a_changed_byte_costs_one_block_at_most() {
     let dir = tempfile::tempdir().unwrap();
     let tape = tape(dir.path(), "tape", 31, 1, 400);
     let path = dir.path().join("store");
-    let options = SealOptions { stripe_bytes: 1 << 14, block_rows: 8, ..SealOptions::default() };
+    let options = SealOptions { memory_bytes: 1 << 14, block_rows: 8, ..SealOptions::default() };
     seal(&tape, &path, &options).unwrap();
     let (want, mut rng) = (seen_on_tape(&tape), Rng::new(5));
     let files = blocks(&path);
@@ -128,11 +128,11 @@ fn files(store: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Rows of `trades` and `bbo` as text, and how many problems there were.
+/// Rows of all schemas as text, and how many problems there were.
 fn rows(store: &Store) -> (Vec<String>, u64) {
     let (mut all, mut problems) = (Vec::new(), 0);
-    for schema in [TickSchema::Trades, TickSchema::Bbo] {
-        let columns = schema.row_schema().unwrap().columns();
+    for schema in TickSchema::ALL {
+        let columns = schema.row_schema().all_columns();
         let mut scan = store.rows(schema, &ScanFilter::default()).unwrap();
         while let Some(row) = scan.next() {
             let values: Vec<_> = columns.iter().map(|column| row.value(column)).collect();
@@ -360,8 +360,8 @@ fn a_tape_that_is_being_written_is_sealed_as_far_as_it_is_durable() {
 #[test]
 fn options_that_cannot_be_are_refused() {
     for options in [
-        SealOptions { stripe_bytes: 0, ..SealOptions::default() },
-        SealOptions { stripe_bytes: usize::MAX, ..SealOptions::default() },
+        SealOptions { memory_bytes: 0, ..SealOptions::default() },
+        SealOptions { memory_bytes: usize::MAX, ..SealOptions::default() },
         SealOptions { block_rows: 0, ..SealOptions::default() },
         SealOptions { block_rows: 65_537, ..SealOptions::default() },
     ] {

@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{DAY, Maker, NOON, Seen, assert_same, open, seal, seen_in_store, seen_on_tape, tape, writer};
+use common::{
+    DAY, Maker, NOON, Seen, assert_same, open, seal, seen_in_scan, seen_in_store, seen_on_tape, tape, writer,
+};
 use proptest::prelude::*;
 use std::path::Path;
 use unitape_model::{EventField, EventKind, UnixNanos};
@@ -17,18 +19,24 @@ fn everything(store: &Path) -> Vec<Seen> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// The order of the tape was once lost where a stripe ended, and a kind that had no home.
+    /// The order of the tape was once lost where a part ended, and a kind that had no home.
     #[test]
-    fn a_scan_gives_the_tape(seed in any::<u64>(), n in 1usize..700, days in 1u64..4, stripe in 11u32..20, rows in prop_oneof![1usize..8, Just(65_536)]) {
+    fn a_scan_gives_the_tape(seed in any::<u64>(), n in 1usize..700, days in 1u64..4, memory in 11u32..20, rows in prop_oneof![1usize..8, Just(65_536)]) {
         let dir = tempfile::tempdir().unwrap();
         let tape = tape(dir.path(), "tape", seed, days, n);
         let store = dir.path().join("store");
-        let options = SealOptions { stripe_bytes: 1 << stripe, block_rows: rows, ..SealOptions::default() };
+        let options = SealOptions { memory_bytes: 1 << memory, block_rows: rows, ..SealOptions::default() };
         let sealed = seal(&tape, &store, &options).unwrap();
         let want = seen_on_tape(&tape);
         prop_assert_eq!(sealed.rows as usize, want.len());
         assert_same(&everything(&store), &want);
-        let info = open(&store).unwrap().info();
+        // In windows that cut through blocks.
+        let opened = open(&store).unwrap();
+        let sources: Vec<Vec<u8>> = opened.sources().map(|e| e.bytes().to_vec()).collect();
+        let mut scan = opened.scan(&ScanFilter::default()).unwrap().with_window_bytes(1 << (memory / 2));
+        assert_same(&seen_in_scan(&mut scan, opened.names(), &sources), &want);
+        prop_assert_eq!(scan.problem_count(), 0);
+        let info = opened.info();
         prop_assert_eq!(info.all().rows as usize, want.len());
         prop_assert_eq!(info.all().raw_bytes as usize, want.iter().map(|s| s.frame.len()).sum::<usize>());
         // Once more: there is nothing to add, and nothing is written.
@@ -49,7 +57,7 @@ proptest! {
             writer.close().unwrap();
             let date = (what < 3).then(|| Day(Day::from_time(UnixNanos(NOON)).0 + i32::from(what)));
             let before = open(&store).map_or(0, |s| s.info().all().rows);
-            let options = SealOptions { date, stripe_bytes: 1 << 14, ..SealOptions::default() };
+            let options = SealOptions { date, memory_bytes: 1 << 14, ..SealOptions::default() };
             let sealed = seal(&path, &store, &options).unwrap();
             let store = open(&store).unwrap();
             prop_assert_eq!(store.info().all().rows, before + sealed.rows);
@@ -70,7 +78,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let tape = tape(dir.path(), "tape", seed, 2, 500);
         let path = dir.path().join("store");
-        seal(&tape, &path, &SealOptions { stripe_bytes: 1 << 15, block_rows: 16, ..SealOptions::default() }).unwrap();
+        seal(&tape, &path, &SealOptions { memory_bytes: 1 << 15, block_rows: 16, ..SealOptions::default() }).unwrap();
         let (all, store) = (seen_on_tape(&tape), open(&path).unwrap());
         for round in picks.chunks(2) {
             let (p, q) = (round[0], round[1]);
@@ -129,7 +137,7 @@ fn stores_of_one_tape_have_the_same_events_and_no_file_alike() {
     let tape = tape(dir.path(), "tape", 17, 2, 400);
     let stores = ["a", "b"].map(|name| {
         let store = dir.path().join(name);
-        seal(&tape, &store, &SealOptions { stripe_bytes: 1 << 14, ..SealOptions::default() }).unwrap();
+        seal(&tape, &store, &SealOptions { memory_bytes: 1 << 14, ..SealOptions::default() }).unwrap();
         (everything(&store), common_files(&store))
     });
     assert_same(&stores[0].0, &stores[1].0);

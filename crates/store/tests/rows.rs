@@ -105,7 +105,7 @@ fn stored_rows(
     filter: &ScanFilter,
     window: u64,
 ) -> Vec<Vec<(&'static str, Option<String>)>> {
-    let columns = schema.row_schema().unwrap().columns();
+    let columns = schema.row_schema().columns();
     let (mut scan, mut all) = (store.rows(schema, filter).unwrap().with_window_bytes(window), Vec::new());
     while let Some(row) = scan.next() {
         let mut values = Vec::new();
@@ -117,6 +117,7 @@ fn stored_rows(
                 ColumnValue::Price(v) => v.to_string(),
                 ColumnValue::Size(v) => v.to_string(),
                 ColumnValue::Text(v) => v.into_owned(),
+                other => panic!("{other:?}"),
             });
             let token = || value.as_ref().map(|token| token.parse::<u32>().unwrap());
             match column.name {
@@ -144,7 +145,7 @@ proptest! {
     fn rows_are_those_of_the_slow_twin(seed in any::<u64>(), n in 1usize..500, block_rows in prop_oneof![1usize..9, Just(65_536)], picks in proptest::collection::vec(any::<u64>(), 8)) {
         let dir = tempfile::tempdir().unwrap();
         let store = dir.path().join("store");
-        let options = SealOptions { stripe_bytes: 1 << 15, block_rows, ..SealOptions::default() };
+        let options = SealOptions { memory_bytes: 1 << 15, block_rows, ..SealOptions::default() };
         let grown = dir.path().join("grown");
         let mut maker = Maker::new(seed ^ 1, 2);
         let mut tapes = vec![grown.clone(), tape(dir.path(), "b", seed, 3, n)];

@@ -280,7 +280,7 @@ fn write_entitlements(path: &Path, entitlement: &str) {
 
 /// Seals a day of events, of a tape of its own.
 fn seal_day(dir: &Path, day: &str) {
-    let start = day.parse::<Day>().unwrap().span().0.0 + 9 * 3_600_000_000_000;
+    let start = i64::from(day.parse::<Day>().unwrap().0) * 86_400_000_000_000 + 9 * 3_600_000_000_000;
     let tape = dir.join(format!("tape-{day}"));
     let options = WriterOptions { segment_bytes: 64 << 10, prefault_bytes: 0, ..WriterOptions::default() };
     let (mut writer, _) = Writer::open(&tape, TapeId(1 + start as u128), options).unwrap();

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use rustc_hash::FxHashMap;
 use unitape_model::schema::at;
-use unitape_model::{Dictionary, FrameHeader, InstrumentId, NameKind, Position};
+use unitape_model::{Dictionary, FieldClass, FrameHeader, InstrumentId, NameKind, Position};
 
 use super::{AnswerBlock, AnswerFile, AnswerIndex, AnswerLeaf, AnswerName, ReadDepth};
 use crate::block::{BlockHeader, START};
-use crate::class::FieldClass;
+use crate::cells::EventKindLayout;
 use crate::day::Day;
 use crate::decode::{BlockDecoder, FrameBatch};
 use crate::error::{Error, Result};
@@ -156,9 +156,7 @@ impl<'a> Giving<'a> {
                     }
                     let order = match self.read_depth {
                         ReadDepth::Rows => (i64::from(id.day.0) as u64 ^ 1 << 63, 0, file, head.number, 0),
-                        ReadDepth::Events => {
-                            (rank as u64, part.ordinal_first, head.stripe, file, head.number)
-                        }
+                        ReadDepth::Events => (rank as u64, part.ordinal_first, file, head.number, 0),
                     };
                     self.given_blocks.push(GivenBlock { file_index: file, location, read_order: order });
                     if self.given_blocks.len() > blocks_max {
@@ -305,7 +303,7 @@ fn problem_text(id: &FileId, problem: &Error) -> String {
 fn shown_head(head: &BlockHeader, depth: ReadDepth) -> BlockHeader {
     match depth {
         ReadDepth::Events => *head,
-        ReadDepth::Rows => BlockHeader { position_first: Position(0), position_last: Position(0), ..*head },
+        ReadDepth::Rows => BlockHeader { position_min: Position(0), position_max: Position(0), ..*head },
     }
 }
 
@@ -332,7 +330,6 @@ impl NamesInUse {
     ) -> Result<bool> {
         let head = &location.head;
         let open_block = blocks.read(id, location, depth.classes(), &mut self.block)?;
-        let layout = head.layout();
         self.batch.clear();
         if depth == ReadDepth::Events || wanted.depends_on_rows(head.instrument) {
             let rows = &wanted.in_block(head.instrument);
@@ -345,11 +342,9 @@ impl NamesInUse {
             }
         }
         if depth == ReadDepth::Rows {
-            if layout.has_venue {
-                let mut venues = BTreeSet::new();
-                _ = self.decoder.venues(&open_block, head, &mut venues);
-                self.tokens.extend(venues.into_iter().map(|venue| (NameKind::Venue as u8, venue.into())));
-            }
+            let mut venues = BTreeSet::new();
+            _ = self.decoder.venues(&open_block, head, &mut venues);
+            self.tokens.extend(venues.into_iter().map(|venue| (NameKind::Venue as u8, venue.into())));
             return Ok(true);
         }
         for key in &self.batch.keys {
@@ -358,7 +353,7 @@ impl NamesInUse {
             let frame = &mut self.batch.arena[frame_start..frame_start + length];
             let tokens = &mut self.tokens;
             // A truncated list of ids has no names. The frame is printed as it is.
-            _ = layout.change_ids(frame, |kind, token| {
+            _ = EventKindLayout::for_frame(frame).change_ids(frame, |kind, token| {
                 tokens.insert((kind as u8, token));
                 Ok::<_, UnreadableList>(token)
             });

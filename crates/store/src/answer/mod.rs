@@ -16,9 +16,8 @@ pub use giving::{Answer, LeafAccess, SealedBlock};
 pub use reading::{AnswerReader, BlockFetch};
 
 use serde::{Deserialize, Serialize};
-use unitape_model::NameKind;
+use unitape_model::{FieldClass, NameKind};
 
-use crate::class::FieldClass;
 use crate::day::Day;
 use crate::schema::TickSchema;
 

@@ -8,13 +8,12 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use unitape_model::{Dictionary, Event, EventKind, InstrumentId};
+use unitape_model::{Dictionary, Event, EventKind, FieldClass, InstrumentId};
 use unitape_tape::TapeId;
 
 use super::{AnswerIndex, ReadDepth};
 use crate::bits::PAD;
 use crate::block::{BlockHeader, START};
-use crate::class::FieldClass;
 use crate::decode::OpenBlock;
 use crate::error::{Error, Result};
 use crate::file::{BlockLocation, FileId, open_chunks};
@@ -87,7 +86,7 @@ impl AnswerReader {
         for (number, block) in index.blocks.iter().enumerate() {
             let head = BlockHeader::decode(&parse_hex(&block.head)?).ok()?;
             let id = *ids.get(block.file as usize)?;
-            if TickSchema::for_kind(head.kind) != Some(id.schema) {
+            if !head.kinds.is_of(id.schema) {
                 return None;
             }
             let location = BlockLocation { offset: block.offset, head };
@@ -231,8 +230,8 @@ fn part_of(id: &FileId, blocks: &[(u32, BlockLocation)]) -> SealedPart {
         generation: id.generation,
         commit: id.commit,
         tape: id.tape,
-        ordinal_first: heads().map(|head| head.ordinal_first).min().unwrap_or(0),
-        ordinal_last: heads().map(|head| head.ordinal_last).max().unwrap_or(0),
+        ordinal_first: heads().map(|head| head.ordinal_min).min().unwrap_or(0),
+        ordinal_last: heads().map(|head| head.ordinal_max).max().unwrap_or(0),
         files: vec![entry],
     }
 }

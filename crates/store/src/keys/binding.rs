@@ -1,8 +1,9 @@
 //! The bytes that bind a sealed piece to its place: the associated data of AES-GCM.
 
+use unitape_model::FieldClass;
+
 use crate::FORMAT_VERSION;
 use crate::block::BlockHeader;
-use crate::class::FieldClass;
 use crate::day::Day;
 use crate::file::FileId;
 use crate::keys::StoreId;
@@ -17,6 +18,8 @@ pub(crate) enum Piece {
     BlockHeader = 5,
     Chunk = 6,
     SigningKey = 7,
+    /// A part of a run, which a seal writes and reads by itself.
+    Run = 8,
 }
 
 /// A binding of 96 bytes, drawn in `docs/formats-store.md`. Fields that do not concern a piece are zero.
@@ -66,11 +69,9 @@ impl Binding {
     pub fn chunk(mut self, head: &BlockHeader, class: FieldClass) -> Self {
         let part = head.chunk_size(class);
         self.write_field(1, &[class as u8]);
-        self.write_field(3, &[head.kind as u8]);
         self.write_field(68, &head.instrument.0.to_le_bytes());
         self.write_field(72, &head.rows.to_le_bytes());
         self.write_field(76, &part.columns.to_le_bytes());
-        self.write_field(78, &head.fixed_bytes.to_le_bytes());
         self.bind_number(head.number.into())
     }
 

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use rustc_hash::FxHashMap;
-use unitape_model::InstrumentId;
+use unitape_model::{FieldClass, InstrumentId};
 
-use crate::class::FieldClass;
 use crate::day::Day;
 use crate::error::{Error, Result};
 use crate::keys::cipher::{Cipher, SecretKey};

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use crate::bits::PAD;
 use unitape_model::{
-    EventBuilder, EventKind, EventSchema, EventValue, InstrumentId, Position, Price, UnixNanos,
-    schema::FieldLayout,
+    EventBuilder, EventKind, EventValue, InstrumentId, Position, Price, UnixNanos, schema::FieldLayout,
 };
 use unitape_tape::TapeId;
 
-use crate::block::{BlockEncoder, BlockHeader, BlockPlace, BlockRows, HEADER};
+use crate::block::{BlockEncoder, BlockHeader, BlockPlace, HEADER};
 use crate::day::Day;
 use crate::decode::{BlockDecoder, FrameBatch, OpenBlock, RowFilter};
 use crate::file::FileId;
+use crate::frames::RowBuffer;
 use crate::keys::SEAL_BYTES;
 use crate::manifest::{Manifest, ManifestFile};
 use crate::schema::TickSchema;
@@ -37,12 +37,10 @@ pub fn any_block(data: &[u8]) {
                 (Some(1), whole_block.clone()),
                 (None, whole_block.market_alone()),
             ] {
-                let wanted =
-                    RowFilter { from: UnixNanos(i64::MIN), to: UnixNanos(i64::MAX), venue, listed: None };
+                let wanted = RowFilter { venue, ..RowFilter::all() };
                 let mut batch = FrameBatch::default();
                 if BlockDecoder::default().decode(&open, &head, &wanted, &mut batch).is_ok() {
                     assert!(batch.arena.len() <= head.raw_bytes as usize);
-                    batch.sort_keys();
                     for key in &batch.keys {
                         assert!(unitape_model::Event::new(batch.frame(key)).is_some());
                     }
@@ -55,7 +53,7 @@ pub fn any_block(data: &[u8]) {
 
 /// Makes an unsealed block of realistic quotes, some with an extension. Tests change its bytes.
 pub fn sample_block(rows: u64) -> Vec<u8> {
-    let (mut all, mut frame, mut position) = (BlockRows::default(), Vec::new(), Position(0));
+    let (mut all, mut frame, mut position) = (RowBuffer::default(), Vec::new(), Position(0));
     for n in 0..rows.max(1) {
         frame.clear();
         let mut e = EventBuilder::begin(
@@ -82,14 +80,9 @@ pub fn sample_block(rows: u64) -> Vec<u8> {
         position = position.plus(frame.len() as u64);
     }
     let file = FileId { day: Day(0), schema: TickSchema::Quotes, generation: 1, tape: TapeId(1), commit: 0 };
-    let block_place = BlockPlace { file_id: file, instrument: InstrumentId(3), stripe: 0, number: 0 };
+    let block_place = BlockPlace { file_id: file, instrument: InstrumentId(3), number: 0 };
     let mut out = Vec::new();
-    BlockEncoder::default().encode_plain(
-        EventSchema::for_kind(EventKind::Quote),
-        &block_place,
-        &all,
-        &mut out,
-    );
+    BlockEncoder::default().encode_plain(&block_place, all.block_rows(), &mut out);
     out
 }
 

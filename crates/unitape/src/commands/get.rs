@@ -8,6 +8,7 @@ use unitape_client::wire::DataQuery;
 use unitape_client::{
     Client, DatasetAddress, Fingerprint, ServerTrust, keep_known_names, open_universe, read_request,
 };
+use unitape_model::ClassSet;
 use unitape_store::{ReadDepth, ScanFilter};
 
 /// Arguments.
@@ -107,7 +108,7 @@ pub fn run(args: &GetArgs) -> output::Result {
 fn make_questions(args: &GetArgs) -> Result<Vec<Question>, CommandFailure> {
     let Some(path) = &args.request else {
         let filter = args.select.filter()?;
-        let output = ScanOutput::new(&args.print, &filter.schemas, &args.select.kinds()?)?;
+        let output = ScanOutput::new(&args.print, &filter.schemas, &args.select.kinds()?, ClassSet::MARKET)?;
         return Ok(vec![Question { dataset: args.address.dataset.clone(), filter, output }]);
     };
     let file_failure = |e: std::io::Error| CommandFailure::from(e).with_subject(path.display());
@@ -128,7 +129,7 @@ fn make_questions(args: &GetArgs) -> Result<Vec<Question>, CommandFailure> {
         ..ScanFilter::default()
     };
     let question = |schemas: Vec<_>| {
-        let output = ScanOutput::new(&args.print, &schemas, &[])?;
+        let output = ScanOutput::new(&args.print, &schemas, &[], ClassSet::MARKET)?;
         Ok(Question { dataset: request.dataset.clone(), filter: filter(schemas), output })
     };
     match args.print.events || args.print.full {

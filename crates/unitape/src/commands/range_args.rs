@@ -40,7 +40,7 @@ pub struct SelectionArgs {
     /// Only events of these kinds (repeatable, or with commas)
     #[arg(long, value_delimiter = ',', value_name = "KIND")]
     pub kind: Vec<String>,
-    /// Print the rows of a schema: bbo or trades
+    /// Print the rows of a schema: bbo, trades, mbo, quotes and others
     #[arg(long, value_delimiter = ',', value_name = "SCHEMA")]
     pub schema: Vec<String>,
     /// Print at most N

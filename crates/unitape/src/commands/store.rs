@@ -1,22 +1,21 @@
 //! `unitape store`: a tape into sealed days, events out of them, and whether they are as they were sealed.
 
 mod empty;
+mod info;
 mod key;
 pub mod scan;
 mod verify;
 
+use self::info::InfoArgs;
 pub use self::key::KeyArgs;
 use self::scan::ScanArgs;
 use self::verify::VerifyArgs;
 use super::read_args;
-use super::tape::utc;
-use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, say, say_lines};
+use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, say};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use unitape_model::UnixNanos;
-use unitape_store::{
-    Day, Error, SealOptions, SealReport, Store, StoreProgress, StoredTotals, TapePart, seal,
-};
+use unitape_model::Calendar;
+use unitape_store::{Day, SealOptions, SealReport, StoreProgress, seal};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -40,13 +39,14 @@ A seal adds the events that the store does not have yet, up to the durable posit
     #[command(after_help = "Examples:
   unitape store scan ticks --schema trades --csv --date 2024-03-11
   unitape store scan ticks --schema bbo --symbols VOD,BARC --since 2024-03-11T14:30 --json
+  unitape store scan ticks --schema mbo --with identity --date 2024-03-11 --json
   unitape store scan ticks --json | head
   unitape store scan ticks --schema mbo,trades --venue XLON --events --json --full
 
-With one --schema (trades or bbo), the command prints rows in the order of event time: a table, or JSON with --json, or CSV with --csv. Otherwise, and with --events, --full or --kind, it prints events in the order of the tape. --since and --until keep since <= ts < until. A sealed day has no ordinals, so there is no --from and no --to; for one release, a time behind these still counts as --since and --until.
+With one --schema, the command prints rows in the order of event time: a table, or JSON with --json, or CSV with --csv. --with adds columns of identity (parties, free text) and provenance. Otherwise, and with --events, --full or --kind, it prints events in the order of the tape. --since and --until keep since <= ts < until. A sealed day has no ordinals, so there is no --from and no --to; for one release, a time behind these still counts as --since and --until.
 
 Schemas: mbo mbp bbo trades quotes definition status statistics orders reference news comms payments alerts quarantine clock. Exit code 3 when blocks are damaged; all other blocks are read.")]
-    Scan(ScanArgs),
+    Scan(Box<ScanArgs>),
     /// Verify a store against its signed manifest: every file, and with the key every block
     #[command(after_help = "Examples:
   unitape store verify ticks
@@ -56,16 +56,14 @@ Schemas: mbo mbp bbo trades quotes definition status statistics orders reference
 --public-key checks signature, lengths and hashes without the key of the store; `unitape store info` prints the public key. Only --at-least and --remember can find that the store was replaced by an older state of itself. Exit code 3 when a file is changed, missing or foreign, or the store is rolled back; 1 for a wrong key.")]
     Verify(VerifyArgs),
     /// Print days, schemas, sizes and names
-    #[command(after_help = "Example:\n  unitape store info ticks --json")]
-    Info {
-        /// Directory of the store
-        dir: PathBuf,
-        #[command(flatten)]
-        key: KeyArgs,
-        /// Print as JSON
-        #[arg(long)]
-        json: bool,
-    },
+    #[command(after_help = "Examples:
+  unitape store info ticks --json
+  unitape store info ticks --symbols
+  unitape store info ticks --schema trades
+  unitape store info ticks --blocks
+
+--blocks prints one line per block: its day, schema, symbol, generation, number in its file, rows, file, offset and bytes. A block has up to 65,536 rows of one instrument; only the last one of an instrument, schema and day has fewer.")]
+    Info(InfoArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -80,9 +78,12 @@ struct SealArgs {
     /// Only this day (UTC date of the event time)
     #[arg(long, value_name = "YYYY-MM-DD")]
     date: Option<Day>,
-    /// Bytes of frames gathered before blocks are written
-    #[arg(long, value_name = "BYTES", default_value_t = SealOptions::default().stripe_bytes, hide = true)]
-    stripe_bytes: usize,
+    /// Memory that the seal may take, roughly; more rows than fit into a half of it go to temporary files in the store
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = parse_bytes)]
+    memory: u64,
+    /// Days are session dates by this calendar; the first seal keeps it in the store
+    #[arg(long, value_name = "FILE")]
+    calendar: Option<PathBuf>,
     /// Seal what comes after damage, at the next segment, and count what is lost; the exit code is still 3
     #[arg(long)]
     skip_damage: bool,
@@ -97,15 +98,17 @@ pub fn run(args: StoreArgs) -> output::Result {
         StoreCommand::Seal(args) => run_seal(&args),
         StoreCommand::Scan(args) => scan::run(&args),
         StoreCommand::Verify(args) => verify::run(&args),
-        StoreCommand::Info { dir, key, json } => print_info(&dir, &key, json),
+        StoreCommand::Info(args) => info::run(&args),
     }
 }
 
 fn run_seal(args: &SealArgs) -> output::Result {
     let (stop, progress) = (output::stop_flag()?, StoreProgress::default());
+    let calendar = args.calendar.as_deref().map(read_calendar).transpose()?;
     let options = SealOptions {
         date: args.date,
-        stripe_bytes: args.stripe_bytes,
+        memory_bytes: usize::try_from(args.memory).unwrap_or(usize::MAX),
+        calendar: calendar.as_deref(),
         stop: Some(&stop),
         progress: Some(&progress),
         skip_damage: args.skip_damage,
@@ -134,6 +137,29 @@ fn run_seal(args: &SealArgs) -> output::Result {
     read_args::finish_with(&sealed.damaged, &sealed.unverified, sealed.names, outcome)
 }
 
+/// Reads the text of a calendar, and checks it.
+fn read_calendar(path: &Path) -> Result<String, CommandFailure> {
+    let text = output::read_text(path)?;
+    Calendar::parse(&text)
+        .map_err(|e| CommandFailure::Error(format!("{}:{}: {}", path.display(), e.line, e.fault)))?;
+    Ok(text)
+}
+
+/// Parses a number of bytes: digits, then K, M, G or T (also KiB …) for multiples of 1,024.
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        "t" | "tib" => 40,
+        _ => return Err("a number of bytes is digits, or digits with K, M, G or T behind them".to_owned()),
+    };
+    let number: u64 = digits.parse().map_err(|_| "no number of bytes, as in 64M or 1GiB".to_owned())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "more bytes than there are".to_owned())
+}
+
 fn print_sealed(args: &SealArgs, sealed: &SealReport) -> Result<(), CommandFailure> {
     if sealed.generation.is_none() {
         say!("nothing to add; sealed to position {}", sealed.to);
@@ -155,97 +181,6 @@ fn print_sealed(args: &SealArgs, sealed: &SealReport) -> Result<(), CommandFailu
         note!("unitape: a repair had accepted positions {from} to {to} without a check; the store says so");
     }
     Ok(())
-}
-
-fn print_info(dir: &Path, key: &KeyArgs, json: bool) -> output::Result {
-    let store = Store::open(dir, &key.of_store(dir)?)?;
-    let info = store.info();
-    let problems: Vec<String> = store.missing_files().iter().map(Error::to_string).collect();
-    let totals = info.all();
-    if json {
-        let amount = |a: &StoredTotals| {
-            serde_json::json!({
-                "rows": a.rows, "blocks": a.blocks, "bytes": a.bytes, "bytes_per_row": per_row(a),
-                "tape_bytes": a.raw_bytes, "ts_min": a.ts_min.map(|ts| ts.0), "ts_max": a.ts_max.map(|ts| ts.0),
-            })
-        };
-        let days: Vec<_> = info
-            .days
-            .iter()
-            .map(|(day, d)| {
-                let mut value = amount(&d.all);
-                let schemas: serde_json::Map<_, _> =
-                    d.schemas.iter().map(|(s, a)| (s.name().to_owned(), amount(a))).collect();
-                value["date"] = day.to_string().into();
-                value["generations"] = d.generations.clone().into();
-                value["schemas"] = schemas.into();
-                value
-            })
-            .collect();
-        let names: serde_json::Map<_, _> = info
-            .names
-            .iter()
-            .filter(|(_, n)| *n > 0)
-            .map(|(d, n)| (d.name().to_owned(), (*n).into()))
-            .collect();
-        let tapes: Vec<_> = info
-            .tapes
-            .iter()
-            .map(|(tape, sealed)| serde_json::json!({"tape": tape.to_string(), "sealed": sealed.0}))
-            .collect();
-        output::print_json(&serde_json::json!({
-            "format": unitape_store::FORMAT_VERSION, "generation": info.generation,
-            "public_key": info.public_key.to_string(), "rows": totals.rows,
-            "blocks": totals.blocks, "bytes": totals.bytes, "bytes_per_row": per_row(&totals),
-            "dictionary_bytes": info.dictionary_bytes, "names": names, "tapes": tapes, "days": days,
-            "missing": info.missing.iter().map(part_json).collect::<Vec<_>>(),
-            "accepted_unverified": info.unverified.iter().map(part_json).collect::<Vec<_>>(),
-            "problems": problems,
-        }))?;
-    } else {
-        say!("store   format {}, generation {}", unitape_store::FORMAT_VERSION, info.generation);
-        say!("signed  with {}", info.public_key);
-        for (tape, sealed) in &info.tapes {
-            say!("tape    {tape}, sealed to position {sealed}");
-        }
-        for TapePart { tape, from, to } in &info.missing {
-            say!("missing positions {from} to {to} of tape {tape}");
-        }
-        for TapePart { tape, from, to } in &info.unverified {
-            say!("never verified: positions {from} to {to} of tape {tape}, accepted by a repair");
-        }
-        for (dict, n) in info.names.iter().filter(|(_, n)| *n > 0) {
-            say!("names   {} {}", grouped((*n).into()), dict.name());
-        }
-        let mut table = comfy_table::Table::new();
-        table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
-        table.set_header(["day", "schema", "events", "blocks", "bytes", "per event", "first", "last"]);
-        let row = |day: String, schema: &str, a: &StoredTotals| {
-            // Events without a time have no first one.
-            let time = |ts: Option<UnixNanos>| ts.map_or("-".to_owned(), |ts| utc(ts.0)[11..].to_owned());
-            let (first, last) = (time(a.ts_min), time(a.ts_max));
-            let sizes = [grouped(a.rows), grouped(a.blocks), bytes(a.bytes), per_row(a).to_string()];
-            [day, schema.to_owned()].into_iter().chain(sizes).chain([first, last])
-        };
-        for (day, d) in &info.days {
-            for (schema, a) in &d.schemas {
-                table.add_row(row(day.to_string(), schema.name(), a));
-            }
-        }
-        say_lines(&mut output::unbuffered(), &table)?;
-        say!("{} events, {} in all", grouped(totals.rows), bytes(totals.bytes + info.dictionary_bytes));
-        problems.iter().for_each(|p| note!("unitape: {p}"));
-    }
-    Ok(if problems.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Flawed })
-}
-
-fn part_json(part: &TapePart) -> serde_json::Value {
-    serde_json::json!({ "tape": part.tape.to_string(), "from": part.from.0, "to": part.to.0 })
-}
-
-/// Computes the bytes of a row, with two decimals.
-fn per_row(a: &StoredTotals) -> f64 {
-    if a.rows == 0 { 0.0 } else { (a.bytes as f64 / a.rows as f64 * 100.0).round() / 100.0 }
 }
 
 fn with_progress<T>(label: &str, progress: &StoreProgress, work: impl FnOnce() -> T) -> T {

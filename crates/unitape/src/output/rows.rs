@@ -4,7 +4,7 @@ use super::escape_line;
 use crate::commands::tape::utc;
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use unitape_model::{ColumnForm, ColumnValue, RowColumn, RowSchema};
+use unitape_model::{ClassSet, ColumnForm, ColumnValue, EventKind, RowColumn, RowSchema};
 
 /// The form of printed rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +33,14 @@ impl RowFormat {
 pub struct RowLines {
     /// The form.
     pub format: RowFormat,
-    columns: &'static [RowColumn],
+    columns: Vec<RowColumn>,
     has_header: bool,
 }
 
 impl RowLines {
-    /// Begins the lines of a schema.
-    pub fn new(format: RowFormat, schema: RowSchema) -> Self {
-        Self { format, columns: schema.columns(), has_header: false }
+    /// Begins the lines of a schema, with the columns of these classes.
+    pub fn new(format: RowFormat, schema: RowSchema, classes: ClassSet) -> Self {
+        Self { format, columns: schema.columns_with(classes), has_header: false }
     }
 
     /// Appends the header of CSV, which CSV has without any row, too. Does nothing in another format.
@@ -108,7 +108,15 @@ fn put_json(line: &mut String, value: Option<ColumnValue<'_>>) {
         Some(ColumnValue::Number(number)) => write!(line, "{number}"),
         Some(ColumnValue::Price(price)) => write!(line, "\"{price}\""),
         Some(ColumnValue::Size(size)) => write!(line, "\"{size}\""),
+        Some(ColumnValue::Amount(amount)) => write!(line, "\"{amount}\""),
+        Some(ColumnValue::Date(date)) => write!(line, "\"{date}\""),
+        Some(ColumnValue::Bool(is_true)) => write!(line, "{is_true}"),
         Some(ColumnValue::Text(text)) => write!(line, "{}", serde_json::Value::from(text.as_ref())),
+        Some(ColumnValue::Json(json)) => match serde_json::from_str::<&serde_json::value::RawValue>(&json) {
+            // A newline between tokens would end our line.
+            Ok(value) => write!(line, "{}", value.get().replace(['\n', '\r'], " ")),
+            Err(_) => write!(line, "{}", serde_json::Value::from(json.as_ref())),
+        },
     };
 }
 
@@ -119,9 +127,12 @@ fn put_csv(line: &mut String, value: Option<ColumnValue<'_>>) {
         Some(ColumnValue::Number(number)) => write!(line, "{number}"),
         Some(ColumnValue::Price(price)) => write!(line, "{price}"),
         Some(ColumnValue::Size(size)) => write!(line, "{size}"),
+        Some(ColumnValue::Amount(amount)) => write!(line, "{amount}"),
+        Some(ColumnValue::Date(date)) => write!(line, "{date}"),
+        Some(ColumnValue::Bool(is_true)) => write!(line, "{is_true}"),
         // An empty text is not null.
-        Some(ColumnValue::Text(text)) if text.is_empty() => write!(line, "\"\""),
-        Some(ColumnValue::Text(text)) => write!(line, "{}", csv_text(&text)),
+        Some(ColumnValue::Text(text) | ColumnValue::Json(text)) if text.is_empty() => write!(line, "\"\""),
+        Some(ColumnValue::Text(text) | ColumnValue::Json(text)) => write!(line, "{}", csv_text(&text)),
     };
 }
 
@@ -140,7 +151,10 @@ fn cell_text(value: Option<ColumnValue<'_>>) -> Cow<'_, str> {
         Some(ColumnValue::Number(number)) => number.to_string().into(),
         Some(ColumnValue::Price(price)) => price.to_string().into(),
         Some(ColumnValue::Size(size)) => size.to_string().into(),
-        Some(ColumnValue::Text(text)) => escape_line(&text).into_owned().into(),
+        Some(ColumnValue::Amount(amount)) => amount.to_string().into(),
+        Some(ColumnValue::Date(date)) => date.to_string().into(),
+        Some(ColumnValue::Bool(is_true)) => is_true.to_string().into(),
+        Some(ColumnValue::Text(text) | ColumnValue::Json(text)) => escape_line(&text).into_owned().into(),
     }
 }
 
@@ -150,8 +164,15 @@ fn put_cell(line: &mut String, start: usize, column: &RowColumn, text: &str) {
     _ = match column.form {
         ColumnForm::Time => write!(line, "{blank}{text:29}"),
         ColumnForm::Number => write!(line, "{blank}{text:>0$}", width.max(10)),
-        ColumnForm::Price | ColumnForm::Size => write!(line, "{blank}{text:>0$}", width.max(12)),
-        ColumnForm::Text => write!(line, "{blank}{text:0$}", width),
+        ColumnForm::Price | ColumnForm::Size | ColumnForm::Amount => {
+            write!(line, "{blank}{text:>0$}", width.max(12))
+        }
+        ColumnForm::Date => write!(line, "{blank}{text:0$}", width.max(10)),
+        ColumnForm::Bool => write!(line, "{blank}{text:0$}", width.max(5)),
+        ColumnForm::Text if column.name == "kind" => {
+            write!(line, "{blank}{text:0$}", EventKind::QuoteReject.name().len())
+        }
+        ColumnForm::Text | ColumnForm::Json => write!(line, "{blank}{text:0$}", width),
     };
 }
 
@@ -164,7 +185,7 @@ fn end_table_line(line: &mut String, start: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unitape_model::{Decimal, Price, UnixNanos};
+    use unitape_model::{Amount, CivilDate, Decimal, Price, UnixNanos};
 
     /// Writes a row that has every form, with the texts that CSV and JSON must quote.
     fn lines(format: RowFormat, text: &str) -> String {
@@ -175,8 +196,9 @@ mod tests {
             ColumnForm::Price => Some(ColumnValue::Price(Price(-1))),
             ColumnForm::Size => Some(ColumnValue::Size(Decimal::from_int(1_000))),
             ColumnForm::Text => Some(ColumnValue::Text(text.to_owned().into())),
+            other => panic!("trades have no {other:?}"),
         };
-        let mut lines = RowLines::new(format, RowSchema::Trades);
+        let mut lines = RowLines::new(format, RowSchema::Trades, ClassSet::MARKET);
         let mut all = String::new();
         lines.begin(&mut all);
         lines.put_row(&mut all, value);
@@ -210,5 +232,41 @@ mod tests {
             second.starts_with("1970-01-01 00:00:00.000001000  -  ") && !second.contains('\u{1b}'),
             "{second}"
         );
+    }
+    /// Checks a value in JSON, in CSV and in a table.
+    #[track_caller]
+    fn check(value: ColumnValue<'_>, json: &str, csv: &str, cell: &str) {
+        let (mut json_line, mut csv_line) = (String::new(), String::new());
+        put_json(&mut json_line, Some(value.clone()));
+        put_csv(&mut csv_line, Some(value.clone()));
+        assert_eq!((json_line.as_str(), csv_line.as_str(), &*cell_text(Some(value))), (json, csv, cell));
+    }
+
+    /// A list in quotes would be one text for a reader of JSON, and text that is no JSON would break the line.
+    #[test]
+    fn values_of_every_form_are_written() {
+        let amount = Amount::parse(b"12345678901234567890.123").unwrap();
+        let digits = "12345678901234567890.123";
+        check(ColumnValue::Amount(amount), &format!("\"{digits}\""), digits, digits);
+        let date = CivilDate::parse(b"2026-03-02").unwrap();
+        check(ColumnValue::Date(date), "\"2026-03-02\"", "2026-03-02", "2026-03-02");
+        check(ColumnValue::Bool(false), "false", "false", "false");
+        let list = r#"["VOD","BP"]"#;
+        check(ColumnValue::Json(list.into()), list, r#""[""VOD"",""BP""]""#, list);
+        check(ColumnValue::Json("[1,\n2]".into()), "[1, 2]", "\"[1,\n2]\"", "[1,\\n2]");
+        check(ColumnValue::Json("{".into()), "\"{\"", "{", "{");
+    }
+
+    #[test]
+    fn columns_of_other_classes_are_behind_the_venue() {
+        let header = |classes| {
+            let mut line = String::new();
+            RowLines::new(RowFormat::Csv, RowSchema::Status, classes).begin(&mut line);
+            line
+        };
+        let default =
+            "ts_event,ts_recv,publisher_id,instrument_id,kind,sequence,phase,px,state,ref,symbol,venue";
+        assert_eq!(header(ClassSet::MARKET), format!("{default}\n"));
+        assert_eq!(header(ClassSet::ALL), format!("{default},reason\n"));
     }
 }

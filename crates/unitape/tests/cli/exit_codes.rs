@@ -71,7 +71,6 @@ fn a_wrong_call_is_2() {
          unitape store scan s --date 2024-13-01
          unitape store scan s --from 2024-03-12 --to 2024-03-11
          unitape store scan s --schema bbo,trades
-         unitape store scan s --schema mbo
          unitape store scan s --csv
          unitape store seal t
          unitape store seal t --store s2 --date x

@@ -388,7 +388,7 @@ fn a_seal_that_is_killed_leaves_the_old_store_or_the_new_one() {
     let path = |name: &str| dir.path().join(name);
     let (tape, old) = (path("tape"), path("old"));
     let args = |store: &Path| {
-        let words = ["store", "seal", "--stripe-bytes", "60000", "--store"];
+        let words = ["store", "seal", "--memory", "60000", "--store"];
         arguments(&[&words[..], &[store.to_str().unwrap(), tape.to_str().unwrap()]].concat())
     };
     let append = |seed| {

@@ -99,7 +99,7 @@ fn without_ids(mut events: Vec<Value>) -> Vec<Value> {
 fn a_store_prints_what_the_tape_prints() {
     let dir = tempfile::tempdir().unwrap();
     let (tape, store) = (tape(dir.path()), dir.path().join("ticks"));
-    let sealed = seal(&tape, &store, &["--stripe-bytes", "300000"]);
+    let sealed = seal(&tape, &store, &["--memory", "600000"]);
     let events = cat(&tape, &[]);
     assert_eq!(sealed["rows"], events.len());
     assert!(sealed["days"].as_object().unwrap().len() >= 4, "{sealed}");
@@ -119,6 +119,103 @@ fn a_store_prints_what_the_tape_prints() {
     let days = info["days"].as_array().unwrap();
     assert!(days.iter().any(|day| day["date"] == "2011-11-24"), "{info}");
     assert!(info["bytes_per_row"].as_f64().unwrap() > 1.0 && info["problems"] == Value::Array(vec![]));
+}
+
+/// Rows of every schema beside the event lines of the same events: fields of all classes, under the names of the lines.
+#[test]
+fn rows_of_every_schema_have_the_fields_of_the_event_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, store) = (tape(dir.path()), dir.path().join("ticks"));
+    let sealed = seal(&tape, &store, &[]);
+    let path = store.to_str().unwrap();
+    let (mut total, mut compared) = (0, 0);
+    for schema in unitape_model::RowSchema::ALL.map(|schema| schema.name()) {
+        let words = ["store", "scan", path, "--json", "--schema", schema];
+        let mut events = run(words.into_iter().chain(["--events"])).code(0).lines();
+        // Stable: ties stay in the order of the tape.
+        events.sort_by_key(|event| event["ts"].as_i64().unwrap());
+        let rows = run(words.into_iter().chain(["--with", "identity,provenance"])).code(0).lines();
+        assert_eq!(rows.len(), events.len(), "{schema}");
+        total += rows.len();
+        for (row, event) in rows.iter().zip(&events) {
+            for (name, value) in row.as_object().unwrap() {
+                let of_line = match name.as_str() {
+                    "publisher_id" | "instrument_id" | "sequence" | "raw_symbol" | "symbol" | "venue" => {
+                        continue;
+                    }
+                    // Codes of Databento.
+                    "action" | "side" | "cond" | "trade_flags" => continue,
+                    "ts_recv" => continue,
+                    "ts_event" => &event["ts"],
+                    name => event.get(name).unwrap_or(&Value::Null),
+                };
+                let is_field = ["trades", "bbo", "mbo"].contains(&schema) && of_line.is_null();
+                let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                // The digits are compared by the tests of the store; here numbers may be read as floating point.
+                let number = |value: &Value| text(value).parse::<f64>().ok();
+                let is_same = text(value) == text(of_line)
+                    || number(value).is_some() && number(value) == number(of_line);
+                assert!(is_field || is_same, "{schema} {name}: {row} {event}");
+                compared += usize::from(!value.is_null());
+            }
+        }
+        let columns = run(["store", "info", path, "--schema", schema, "--json"]).code(0).lines();
+        if let Some(row) = rows.first() {
+            assert_eq!(columns.len(), row.as_object().unwrap().len(), "{schema}");
+        }
+    }
+    assert_eq!(sealed["rows"], total);
+    assert!(compared > 4 * total, "{compared} of {total} rows");
+    let symbols = run(["store", "info", path, "--symbols", "--json"]).code(0).lines();
+    for symbol in &symbols {
+        let name = symbol["symbol"].as_str().unwrap();
+        let events = run(["store", "scan", path, "--json", "--symbol", name]).code(0).lines();
+        // Events that list the instrument among others are not counted.
+        let own = events.iter().filter(|event| event["instrs"].is_null());
+        let times: Vec<i64> = own.map(|event| event["ts"].as_i64().unwrap()).collect();
+        assert_eq!(symbol["rows"], times.len(), "{symbol}");
+        assert_eq!(symbol["ts_min"], *times.iter().min().unwrap());
+        assert_eq!(symbol["ts_max"], *times.iter().max().unwrap());
+    }
+    assert!(symbols.len() > 3, "{symbols:?}");
+    run(["store", "scan", path, "--with", "identity"]).code(2).says(&["--with", "--schema"]);
+    run(["store", "scan", path, "--schema", "bbo", "--with", "idenity"]).code(2).says(&["`identity`"]);
+    run(["store", "info", path, "--schema", "trade"]).code(2).says(&["`trades`"]);
+}
+
+#[test]
+fn info_lists_blocks_and_days_follow_a_calendar() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, store) = (tape(dir.path()), dir.path().join("ticks"));
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    let calendar = path(&common::root().join("examples/calendar.csv"));
+    let sealed = seal(&tape, &store, &["--calendar", &calendar]);
+    let blocks = run(["store", "info", &path(&store), "--blocks", "--json"]).code(0).lines();
+    let mut rows: std::collections::BTreeMap<String, Vec<u64>> = Default::default();
+    for block in &blocks {
+        let of_group = format!("{} {} {}", block["date"], block["schema"], block["symbol"]);
+        rows.entry(of_group).or_default().push(block["rows"].as_u64().unwrap());
+        assert!(store.join(block["file"].as_str().unwrap()).is_file(), "{block}");
+    }
+    // Small days: one block for each instrument and schema, whatever the kinds are.
+    assert!(rows.values().all(|rows| rows.len() == 1), "{rows:?}");
+    assert_eq!(rows.values().flatten().sum::<u64>(), sealed["rows"]);
+    let lines = run(["store", "info", &path(&store), "--blocks"]).code(0).stdout;
+    assert_eq!(lines.iter().filter(|byte| **byte == b'\n').count(), blocks.len());
+    run(["store", "verify", &path(&store)]).code(0);
+    // The store keeps its calendar.
+    let other =
+        file(dir.path(), "other.csv", "what,key,date,time,zone,value\nvenue,XLON,,17:00,Europe/London,\n");
+    let seal_with = |calendar: &str, store: &Path| {
+        run(["store", "seal", &path(&tape), "--store", &path(store), "--calendar", calendar])
+    };
+    seal_with(&path(&other), &store).code(2).says(&["other calendar", "another calendar"]);
+    seal_with(&calendar, &store).code(0);
+    let bad =
+        file(dir.path(), "bad.csv", "what,key,date,time,zone,value\nvenue,XLON,,25:00,Europe/London,\n");
+    let none = dir.path().join("none");
+    seal_with(&path(&bad), &none).code(1).says(&["bad.csv:2"]);
+    assert!(!none.exists());
 }
 
 #[test]
@@ -247,17 +344,19 @@ fn what_cannot_be_is_told_with_its_place() {
     run(["store", "seal", &at(&tape), "--store", &at(&store), "--date", "2024-02-30"])
         .code(2)
         .says(&["not a date"]);
-    run(["store", "seal", &at(&tape), "--store", &at(&store), "--stripe-bytes", "1"])
+    run(["store", "seal", &at(&tape), "--store", &at(&store), "--memory", "1"])
         .code(2)
-        .says(&["stripe_bytes"]);
+        .says(&["memory_bytes"]);
+    run(["store", "seal", &at(&tape), "--store", &at(&store), "--memory", "64X"])
+        .code(2)
+        .says(&["64X", "digits"]);
     seal(&tape, &store, &[]);
     run(["store", "scan", &at(&store), "--schema", "bbo,ohlcv-1m"]).code(2).says(&["`ohlcv-1m`", "trades"]);
     run(["store", "scan", &at(&store), "--symbols", "NOPE"]).code(0).says(&["the symbol NOPE"]);
     run(["store", "scan", &at(&store), "--venue", "NOPE"]).code(0).says(&["the venue NOPE"]);
     run(["store", "scan", &at(&store), "--from", "noon"]).code(2).says(&["not a time"]);
     run(["store", "scan", &at(&store), "--schema", "mbo,trades"]).code(2).says(&["--events"]);
-    run(["store", "scan", &at(&store), "--schema", "mbo"]).code(2).says(&["no rows yet", "bbo and trades"]);
-    run(["store", "scan", &at(&store), "--csv"]).code(2).says(&["give one --schema", "bbo and trades"]);
+    run(["store", "scan", &at(&store), "--csv"]).code(2).says(&["give one --schema"]);
     run(["store", "scan", &at(&store), "--csv", "--json", "--schema", "bbo"]).code(2).says(&["--json"]);
 
     let manifest = store.join("manifest");

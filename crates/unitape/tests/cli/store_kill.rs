@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use unitape_sim::Rng;
 
 fn arguments(tape: &Path, store: &Path) -> Vec<OsString> {
-    let words = ["store", "seal", "--stripe-bytes", "60000", "--store"].map(Into::into);
+    let words = ["store", "seal", "--memory", "60000", "--store"].map(Into::into);
     words.into_iter().chain([store.into(), tape.into()]).collect()
 }
 

@@ -213,8 +213,8 @@ fn a_store_prints_the_rows_of_its_tape() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("ticks");
     let blank = r#"{"ts":1710158400000000000,"kind":"bbo","venue":"X\u00a0","instr":"\u001bVOD","bid":"1"}"#;
-    let tape = seal(dir.path(), "tape", &format!("{}{blank}\n", lines()), &store);
-    for schema in ["bbo", "trades"] {
+    let tape = seal(dir.path(), "tape", &format!("{}{blank}\n{}", lines(), lines_of_other_kinds()), &store);
+    for schema in ["bbo", "trades", "mbo", "status", "quotes", "definition", "news", "statistics"] {
         for (format, has_header) in [(Some("--json"), false), (Some("--csv"), true), (None, true)] {
             // The ids are the third and the fourth value, and no value before them has a comma.
             let without_ids = |line: &str| match format {
@@ -241,6 +241,84 @@ fn a_store_prints_the_rows_of_its_tape() {
     }
     let csv = scan(&store, &["--schema", "bbo", "--csv", "--venue", "X\u{a0}"]).code(0);
     assert!(csv.text().ends_with(",X\u{a0}\n"), "{:?}", csv.text());
+}
+
+/// Events of kinds whose rows have the fields of event lines, twenty of each schema.
+fn lines_of_other_kinds() -> String {
+    const NOON: i64 = 1_710_158_400_000_000_000;
+    let place = r#""venue":"XLON","instr":"VOD""#;
+    let lines = |n: i64| {
+        let ts = NOON + n * 1_000;
+        [
+            match n % 2 {
+                0 => format!(r#""kind":"status",{place},"state":"HALT","reason":"SECRET news","ref":"R{n}""#),
+                _ => format!(r#""kind":"session",{place},"phase":"OPEN","px":"{n}.5""#),
+            },
+            format!(
+                r#""kind":"quote","bank":"A, B","instr":"EURUSD","side":"S","px":"1.1","qty":"0.000000005","valid_until":{},"indicative":false,"quote_id":{n}"#,
+                ts + 5_000_000
+            ),
+            format!(
+                r#""kind":"ref","mic":"XLON","instr":"VOD","symbol":"VOD LN","strike":"{n}","expiry":"2024-06-21","multiplier":"0.5""#
+            ),
+            format!(r#""kind":"news","instrs":["VOD","q\"t"],"headline":"SECRET","news_id":"N{n}""#),
+            match n % 2 {
+                0 => format!(r#""kind":"index","index":"FTSE","px":"8123.45678901234{n}""#),
+                _ => format!(r#""kind":"ref_px","instr":"VOD","px":"{n}","source":"close""#),
+            },
+            format!(r#""kind":"payment","ref":"P{n}","dr_name":"SECRET LTD","amt":"12.50","src_seq":{n}"#),
+        ]
+        .map(|body| format!("{{\"ts\":{ts},{body}}}\n"))
+        .concat()
+    };
+    (0..20).map(lines).collect()
+}
+
+/// A row of several kinds has null where its kind has no such field. No party, and no text about one, is in a row of market data.
+#[test]
+fn other_schemas_have_rows_with_the_fields_of_event_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("ticks");
+    seal(dir.path(), "tape", &lines_of_other_kinds(), &store);
+    let first = |schema: &str, n: usize| {
+        let scan = scan(&store, &["--schema", schema, "--json"]).code(0);
+        assert!(!scan.text().contains("SECRET"), "{}", scan.text());
+        assert_eq!(scan.text().lines().count(), 20);
+        let line = scan.text().lines().nth(n).unwrap();
+        let (_, values) = line.split_once("\"kind\":").unwrap();
+        values.to_owned()
+    };
+    assert_eq!(
+        first("status", 0),
+        r#""status","sequence":null,"phase":null,"px":null,"state":"HALT","ref":"R0","symbol":"VOD","venue":"XLON"}"#
+    );
+    assert_eq!(
+        first("status", 1),
+        r#""session","sequence":null,"phase":"OPEN","px":"1.5","state":null,"ref":null,"symbol":"VOD","venue":"XLON"}"#
+    );
+    assert_eq!(
+        first("quotes", 0),
+        r#""quote","sequence":null,"quote_id":"0","tier":null,"side":"S","px":"1.1","qty":"0.000000005","valid_until":1710158400005000000,"indicative":false,"full_amount":null,"withdrawn":null,"value_date":null,"last_look":null,"symbol":"EURUSD","venue":"A, B"}"#
+    );
+    assert_eq!(
+        first("statistics", 1),
+        r#""ref_px","sequence":null,"px":"1","source":"close","symbol":"VOD","venue":null}"#
+    );
+    assert_eq!(
+        first("statistics", 0),
+        r#""index","sequence":null,"px":"8123.45678901234","source":null,"symbol":"FTSE","venue":null}"#
+    );
+    let news = first("news", 3);
+    assert!(news.starts_with(r#""news","sequence":null,"news_id":"N3","instrs":["VOD","q\"t"],"#), "{news}");
+    assert!(first("payments", 0).starts_with(r#""payment","sequence":null,"symbol":null"#));
+    let definition = first("definition", 7);
+    for part in
+        [r#""raw_symbol":"VOD LN""#, r#""strike":"7""#, r#""expiry":"2024-06-21""#, r#""multiplier":"0.5""#]
+    {
+        assert!(definition.contains(part), "{definition}");
+    }
+    let csv = scan(&store, &["--schema", "news", "--csv", "--limit", "1"]).code(0);
+    assert!(csv.text().contains(r#",N0,"[""VOD"",""q\""t""]","#), "{}", csv.text());
 }
 
 /// A thief who has the store and no key must learn no name.

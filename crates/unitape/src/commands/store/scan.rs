@@ -11,7 +11,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use unitape_codec::events::{EventLineDetail, write_event};
-use unitape_model::{DefinitionTable, Dictionary, Event, EventKind, RowSchema};
+use unitape_model::{ClassSet, DefinitionTable, Dictionary, Event, EventKind, FieldClass};
 use unitape_store::{AnswerReader, Day, Error, RowScan, Scan, ScanFilter, Store, StoreProgress, TickSchema};
 
 /// Arguments.
@@ -25,6 +25,21 @@ pub struct ScanArgs {
     select: SealedArgs,
     #[command(flatten)]
     print: PrintArgs,
+    /// Columns of these classes behind those of market data (identity, provenance; repeatable, or with commas)
+    #[arg(long, value_name = "CLASS", value_delimiter = ',')]
+    with: Vec<String>,
+}
+
+impl ScanArgs {
+    /// Returns the classes of the columns.
+    fn classes(&self) -> Result<ClassSet, CommandFailure> {
+        let optional = [FieldClass::Identity, FieldClass::Provenance];
+        self.with.iter().try_fold(ClassSet::MARKET, |classes, name| {
+            let class = optional.into_iter().find(|class| class.name() == name);
+            let refuse = || refuse_name(name, "class", "classes", optional.map(FieldClass::name));
+            class.map(|class| classes.with(class)).ok_or_else(refuse)
+        })
+    }
 }
 
 /// Which sealed events. They are selected by time, so that `--from` and `--to` are old names of `--since` and `--until`.
@@ -126,28 +141,30 @@ impl SealedArgs {
 pub enum ScanOutput {
     /// Events.
     Events,
-    /// Rows of one schema.
-    Rows(TickSchema, RowLines),
+    /// Rows of one schema, with the columns of these classes.
+    Rows(TickSchema, ClassSet, RowLines),
 }
 
 impl ScanOutput {
     /// Returns the output that options ask for, of these schemas and kinds.
     ///
     /// # Errors
-    /// Fails if the options ask for rows of what has none.
+    /// Fails if the options ask for rows of several schemas, or for CSV of events.
     pub fn new(
         print: &PrintArgs,
         schemas: &[TickSchema],
         kinds: &[EventKind],
+        classes: ClassSet,
     ) -> Result<Self, CommandFailure> {
-        let rows = || RowSchema::ALL.map(RowSchema::name).join(" and ");
         if print.events || print.full || schemas.is_empty() || !kinds.is_empty() {
             if print.output.csv {
-                let message = format!(
-                    "--csv prints rows: give one --schema ({}), without --events, --full or --kind",
-                    rows()
-                );
-                return Err(CommandFailure::Usage(message));
+                let message = "--csv prints rows: give one --schema, without --events, --full or --kind";
+                return Err(CommandFailure::Usage(message.to_owned()));
+            }
+            if classes != ClassSet::MARKET {
+                let message =
+                    "--with adds columns to rows: give one --schema, without --events, --full or --kind";
+                return Err(CommandFailure::Usage(message.to_owned()));
             }
             return Ok(Self::Events);
         }
@@ -156,20 +173,15 @@ impl ScanOutput {
             let message = "rows are of one schema; with --events, events of several are printed".to_owned();
             return Err(CommandFailure::Usage(message));
         }
-        let Some(columns) = schema.row_schema() else {
-            let message =
-                format!("{schema} has no rows yet, only {} have; --events prints its events", rows());
-            return Err(CommandFailure::Usage(message));
-        };
         let format = RowFormat::from_options(print.output.json, print.output.csv);
-        Ok(Self::Rows(schema, RowLines::new(format, columns)))
+        Ok(Self::Rows(schema, classes, RowLines::new(format, schema.row_schema(), classes)))
     }
 }
 
 /// Runs the command.
 pub fn run(args: &ScanArgs) -> output::Result {
     let (mut filter, kinds) = (args.select.filter()?, args.select.kinds()?);
-    let output = ScanOutput::new(&args.print, &filter.schemas, &kinds)?;
+    let output = ScanOutput::new(&args.print, &filter.schemas, &kinds, args.classes()?)?;
     let store = Store::open(&args.dir, &args.key.of_store(&args.dir)?)?;
     let searched = args.select.describe(&filter);
     // Of names that no event has, nothing is read.
@@ -276,8 +288,9 @@ impl<'a> ScanPrinter<'a> {
                 let is_refused = scan.problems().iter().any(Error::is_refusal);
                 (events, scan.problem_count(), scan.take_failure(), is_refused)
             }
-            ScanOutput::Rows(schema, lines) => {
-                let mut scan = source.rows(schema, filter)?.with_progress(progress.clone());
+            ScanOutput::Rows(schema, classes, lines) => {
+                let scan = source.rows(schema, filter)?.with_classes(classes);
+                let mut scan = scan.with_progress(progress.clone());
                 let events = with_bar(&progress, || self.print_rows(&mut scan, lines, limit))?;
                 report_damage(scan.problems(), scan.problem_count());
                 let is_refused = scan.problems().iter().any(Error::is_refusal);

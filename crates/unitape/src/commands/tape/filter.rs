@@ -14,7 +14,7 @@ use unitape_query::{EventCursor, EventSelection, FilterCounts};
 /// Fails if an option has no value that it can have, or if options contradict each other.
 pub fn selection(args: &CatArgs) -> Result<EventSelection, CommandFailure> {
     let mut selection = args.select.parse()?;
-    selection.kinds.extend(rows::schema(args)?.map(|schema| schema.kind()));
+    selection.kinds.extend(rows::schema(args)?.map_or(&[][..], |schema| schema.kinds()));
     selection.includes_bookkeeping = args.all;
     Ok(selection)
 }

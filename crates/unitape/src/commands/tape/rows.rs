@@ -1,10 +1,10 @@
-//! `tape cat --schema`: the events of one kind as rows.
+//! `tape cat --schema`: the events of one schema as rows.
 
 use super::{CatArgs, CatOutput, print_rewind};
 use crate::output::{CommandFailure, Destination, RowFormat, RowLines, note, refuse_name};
 use std::io::{IsTerminal, Write};
 use unitape_arrow::{BatchOptions, IpcEncoder, MisfitAction, RowBatchBuilder, SizeType};
-use unitape_model::{EventRow, Position, RowSchema};
+use unitape_model::{ClassSet, EventRow, Position, RowSchema};
 use unitape_query::Selected;
 use unitape_query::address::EventAddress;
 
@@ -46,7 +46,8 @@ pub struct RowText {
 impl RowText {
     /// Begins the output.
     pub fn new(args: &CatArgs, schema: RowSchema, out: Destination) -> Self {
-        let mut lines = RowLines::new(RowFormat::from_options(args.output.json, args.output.csv), schema);
+        let format = RowFormat::from_options(args.output.json, args.output.csv);
+        let mut lines = RowLines::new(format, schema, ClassSet::MARKET);
         let mut line = String::new();
         lines.begin(&mut line);
         Self { lines, line_text: line, destination: out }

@@ -3,9 +3,9 @@
 //! A class follows the field's name and not its place: a size is market data in the fixed part and in the extension.
 //! The exceptions are payments, statements and messages between people: only their times are market data.
 
-use unitape_model::{EventField, EventKind};
+use crate::kind::{EventField, EventKind};
 
-/// The classes in which a block is sealed, each with a key of its own. Numbers are on disk.
+/// A class of fields. The store seals each class with a key of its own. Numbers are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum FieldClass {
@@ -18,12 +18,47 @@ pub enum FieldClass {
     Provenance = 3,
 }
 
+/// The classes that a reader opens: market data, and any of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClassSet(u8);
+
+impl ClassSet {
+    /// Market data alone.
+    pub const MARKET: Self = Self(1 << FieldClass::Market.index());
+    /// All classes.
+    pub const ALL: Self = Self::MARKET.with(FieldClass::Identity).with(FieldClass::Provenance);
+
+    /// Adds a class.
+    #[must_use]
+    pub const fn with(self, class: FieldClass) -> Self {
+        Self(self.0 | 1 << class.index())
+    }
+
+    /// Returns whether the class is one of them.
+    #[must_use]
+    pub const fn contains(self, class: FieldClass) -> bool {
+        self.0 >> class.index() & 1 != 0
+    }
+
+    /// Iterates over the classes, in the order of [`FieldClass::ALL`].
+    pub fn iter(self) -> impl Iterator<Item = FieldClass> {
+        FieldClass::ALL.into_iter().filter(move |class| self.contains(*class))
+    }
+}
+
+impl Default for ClassSet {
+    fn default() -> Self {
+        Self::MARKET
+    }
+}
+
 impl FieldClass {
     /// All classes, in the order of their chunks in a block.
     pub const ALL: [Self; 3] = [Self::Market, Self::Identity, Self::Provenance];
 
     /// Returns the index in [`FieldClass::ALL`].
-    pub(crate) const fn index(self) -> usize {
+    #[must_use]
+    pub const fn index(self) -> usize {
         self as usize - 1
     }
 
@@ -115,13 +150,18 @@ impl FieldClass {
             Self::Provenance => "provenance",
         }
     }
+
+    /// Finds the class with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unitape_model::schema::FieldLayout;
-    use unitape_model::{EventSchema, NameKind};
+    use crate::id::NameKind;
+    use crate::schema::{EventSchema, FieldLayout};
 
     /// Fails if a party counts as market data, because everybody who buys prices would see it.
     #[test]
@@ -161,6 +201,15 @@ mod tests {
             assert_eq!(FieldClass::for_event_field(kind, EventField::TsRecv), FieldClass::Market);
             assert_eq!(FieldClass::for_event_field(kind, EventField::SrcSeq), FieldClass::Identity);
         }
+    }
+
+    #[test]
+    fn a_set_has_its_classes_and_always_market_data() {
+        let classes = |set: ClassSet| set.iter().map(FieldClass::name).collect::<Vec<_>>();
+        assert_eq!(classes(ClassSet::default()), ["market"]);
+        assert_eq!(classes(ClassSet::MARKET.with(FieldClass::Provenance)), ["market", "provenance"]);
+        assert_eq!(classes(ClassSet::ALL), ["market", "identity", "provenance"]);
+        assert!(FieldClass::ALL.into_iter().all(|class| FieldClass::from_name(class.name()) == Some(class)));
     }
 
     #[test]
