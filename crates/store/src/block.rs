@@ -65,10 +65,15 @@ pub(crate) mod special {
     pub const IDENTITY_TAIL: u16 = 0x1007;
     /// Which layout of the table each row has, from 0.
     pub const LAYOUT_INDEX: u16 = 0x1008;
+    /// Index of each row's tape among those of the part. Only blocks with rows of several tapes have it.
+    pub const TAPE_INDEX: u16 = 0x1009;
 
     /// Returns the columns of a class, in their order before the cells.
-    pub const fn of_class(class: FieldClass) -> &'static [u16] {
+    pub const fn of_class(class: FieldClass, has_several_tapes: bool) -> &'static [u16] {
         match class {
+            FieldClass::Market if has_several_tapes => {
+                &[ORDINAL, LAYOUT_INDEX, MARKET_BYTES, MARKET_TAIL, TAPE_INDEX]
+            }
             FieldClass::Market => &[ORDINAL, LAYOUT_INDEX, MARKET_BYTES, MARKET_TAIL],
             FieldClass::Identity => &[LINES, IDENTITY_BYTES, IDENTITY_TAIL],
             FieldClass::Provenance => &[BEHIND, FLAGS],
@@ -106,7 +111,12 @@ pub(crate) struct BlockHeader {
     pub raw_bytes: u32,
     /// The chunks, in the order of [`FieldClass::ALL`].
     pub parts: [ChunkSize; 3],
+    /// Index of the tape of all rows among those of the part, or [`SEVERAL_TAPES`].
+    pub tape_index: u16,
 }
+
+/// Instead of a tape's index: the rows are of several tapes, and a column has the index of each.
+pub(crate) const SEVERAL_TAPES: u16 = u16::MAX;
 
 /// A set of kinds of events: bit *n* is kind number *n*.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,6 +146,11 @@ impl KindSet {
 }
 
 impl BlockHeader {
+    /// Returns the index of the tape of all rows, if they are of one tape.
+    pub fn single_tape(&self) -> Option<u16> {
+        (self.tape_index != SEVERAL_TAPES).then_some(self.tape_index)
+    }
+
     /// Returns the size of the chunk of a class.
     pub fn chunk_size(&self, class: FieldClass) -> ChunkSize {
         self.parts[class.index()]
@@ -172,6 +187,7 @@ impl BlockHeader {
             write_field(part_offset, &part.bytes.to_le_bytes());
             write_field(part_offset + 4, &part.columns.to_le_bytes());
         }
+        write_field(94, &self.tape_index.to_le_bytes());
         out
     }
 
@@ -206,6 +222,7 @@ impl BlockHeader {
                 bytes: u32_at(part_offset),
                 columns: u16_at(part_offset + 4),
             }),
+            tape_index: u16_at(94),
         };
         let (rows, raw) = (this.rows as usize, this.raw_bytes as usize);
         let chunk_fits =
@@ -391,6 +408,7 @@ impl BlockEncoder {
         });
         let ordinals = || rows.rows().map(|row| row.ordinal);
         let positions = || rows.rows().map(|row| row.position);
+        let tape_index = single_tape(rows).unwrap_or(SEVERAL_TAPES);
         let header = BlockHeader {
             bytes: 0,
             rows: frames.len() as u32,
@@ -405,6 +423,7 @@ impl BlockEncoder {
             position_max: positions().max().expect("a row"),
             raw_bytes: frames.iter().map(|frame| frame.len() as u32).sum(),
             parts,
+            tape_index,
         };
         BlockHeader { bytes: header.end_of(FieldClass::Provenance) as u32, ..header }
     }
@@ -439,6 +458,9 @@ impl BlockEncoder {
         write(market, special::LAYOUT_INDEX, 1, &mut layout_indexes.iter().copied());
         write(market, special::MARKET_BYTES, 4, &mut lengths[0].iter().copied());
         market.write_stream(special::MARKET_TAIL, &tails[0]);
+        if single_tape(rows).is_none() {
+            write(market, special::TAPE_INDEX, 2, &mut rows.rows().map(|row| row.tape_index.into()));
+        }
         let lines = frames.iter().zip(layout_indexes);
         let mut lines = lines.map(|(frame, index)| ((frame.len() - layout_of(index).fixed) / LINE) as u64);
         write(identity, special::LINES, 2, &mut lines);
@@ -468,6 +490,13 @@ impl BlockEncoder {
             chunk.write_column(&mut self.encoder, cell.offset, cell.nature, column);
         }
     }
+}
+
+/// Returns the index of the tape of the rows, if all are of one tape.
+fn single_tape(rows: BlockRows<'_>) -> Option<u16> {
+    let mut indexes = rows.rows().map(|row| row.tape_index);
+    let first = indexes.next()?;
+    indexes.all(|index| index == first).then_some(first)
 }
 
 /// Returns the layouts of the frames, by kind and number, and the index of each frame's layout among them.

@@ -3,15 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use unitape_model::{Position, UnixNanos};
-use unitape_tape::TapeId;
-
 use crate::bits::PAD;
 use crate::block::{BlockEncoder, BlockHeader, BlockPlace, BlockSealer, RAW_MAX};
 use crate::decode::{BlockDecoder, FrameBatch, OpenBlock, RowFilter};
 use crate::error::{Error, Result};
 use crate::file::{FileId, FileWriter};
-use crate::frames::{BlockRows, FrameArena, FrameRow};
+use crate::frames::{BlockRows, FrameArena, FrameRow, SealRow};
 use crate::gather::GroupKey;
 
 /// Bytes of a frame's stamp.
@@ -21,16 +18,17 @@ const WRITE_BYTES: usize = 1 << 20;
 /// Least bytes of frames that a block may have, whatever the budget of memory is.
 const BLOCK_BYTES_MIN: usize = 8 << 20;
 
-/// Which seal it is.
+/// Which seal or compaction writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SealId {
-    pub tape: TapeId,
     pub generation: u64,
+    /// Of the manifest that names the files of a compaction; 0 for a seal.
+    pub revision: u64,
     /// A random number.
     pub commit: u128,
 }
 
-/// Writes the blocks of one seal. Groups must come in the order of their keys.
+/// Writes the blocks of one seal or compaction. Groups must come in the order of their keys.
 #[derive(Debug)]
 pub(crate) struct BlockWriter<'a> {
     store_dir: &'a Path,
@@ -106,21 +104,13 @@ impl<'a> BlockWriter<'a> {
     }
 
     /// Takes the next row of the group. [`BlockWriter::end_group`] must follow the last one.
-    pub fn push(
-        &mut self,
-        key: GroupKey,
-        frame: &[u8],
-        ts: UnixNanos,
-        ordinal: u64,
-        position: Position,
-    ) -> Result<()> {
-        if self.row_group != Some(key) || self.is_full(self.rows.len(), self.row_bytes + frame.len()) {
+    pub fn push(&mut self, key: GroupKey, row: &SealRow<'_>) -> Result<()> {
+        if self.row_group != Some(key) || self.is_full(self.rows.len(), self.row_bytes + row.frame.len()) {
             self.end_group()?;
             self.row_group = Some(key);
         }
-        let line = self.arena.push(frame);
-        self.rows.push(FrameRow { ts, ordinal, position, line, group: 0 });
-        self.row_bytes += frame.len();
+        self.rows.push(FrameRow::new(row, 0, &mut self.arena));
+        self.row_bytes += row.frame.len();
         Ok(())
     }
 
@@ -149,7 +139,7 @@ impl<'a> BlockWriter<'a> {
             day: key.day,
             schema: key.schema,
             generation: self.seal.generation,
-            tape: self.seal.tape,
+            revision: self.seal.revision,
             commit: self.seal.commit,
         };
         if self.current != Some(id) {
@@ -179,7 +169,8 @@ impl<'a> BlockWriter<'a> {
         }
         for (row, ((read, key), frame)) in rows.rows().zip(&self.batch.keys).zip(rows.frames()).enumerate() {
             // The first bytes of a frame are its stamp, which follows from the position.
-            let is_same = (key.ordinal, key.position) == (read.ordinal, read.position)
+            let is_same = (key.tape_rank, key.ordinal, key.position)
+                == (u32::from(read.tape_index), read.ordinal, read.position)
                 && self.batch.frame(key)[STAMP_BYTES..] == frame[STAMP_BYTES..];
             if !is_same {
                 return Err(differs(row as u64));

@@ -54,12 +54,12 @@ pub enum Error {
         /// Ours.
         supported_version: u64,
     },
-    /// The store was written in format 1 before its manifests were signed, which no release has done.
+    /// The store was written in format 1 before the format was complete, which no release has done.
     #[error(
-        "unsigned: {} was written before stores were signed, which this build cannot read: seal its tapes again, into a new directory",
+        "earlier build: {} was written before format 1 was complete, which this build cannot read: seal its tapes again, into a new directory",
         path.display()
     )]
-    Unsigned {
+    EarlierBuild {
         /// The store's manifest.
         path: PathBuf,
     },
@@ -114,8 +114,16 @@ pub enum Error {
         /// Its first row that differs, from 0.
         row: u64,
     },
-    /// Somebody else is sealing into the store.
-    #[error("locked: {} is held by another seal", path.display())]
+    /// A generation that the store does not have yet.
+    #[error("no such generation: {generation} was asked for, the newest one is {newest}")]
+    FutureGeneration {
+        /// The generation that was asked for.
+        generation: u64,
+        /// The newest one.
+        newest: u64,
+    },
+    /// Somebody else is sealing into the store, or compacts it.
+    #[error("locked: {} is held by another seal or compaction", path.display())]
     Locked {
         /// The lock file.
         path: PathBuf,
@@ -173,7 +181,7 @@ pub enum Error {
     #[error("the answer of the server is none: its index has something in it that no store has")]
     AnswerIndex,
     /// Sealing was stopped; the store is as it was before.
-    #[error("stopped; the store is as it was before, and the same command seals from there")]
+    #[error("stopped; the same command goes on from there")]
     Stopped,
     /// Checking was stopped.
     #[error("stopped; not all of the store was checked")]
@@ -195,11 +203,12 @@ impl Error {
             Self::Option(_)
             | Self::UnknownName { .. }
             | Self::AnswerTooLarge { .. }
-            | Self::OtherCalendar { .. } => ErrorCause::Call,
+            | Self::OtherCalendar { .. }
+            | Self::FutureGeneration { .. } => ErrorCause::Call,
             Self::Tape(error) => error.cause(),
             Self::NotAStore { .. }
             | Self::ForeignVersion { .. }
-            | Self::Unsigned { .. }
+            | Self::EarlierBuild { .. }
             | Self::WrongSigner { .. }
             | Self::NotAMemory { .. }
             | Self::WrongKey { .. }

@@ -13,8 +13,6 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use unitape_tape::TapeId;
-
 use unitape_model::FieldClass;
 
 use crate::FORMAT_VERSION;
@@ -44,9 +42,11 @@ const END: usize = 24;
 pub(crate) struct FileId {
     pub day: Day,
     pub schema: TickSchema,
+    /// The latest generation in it.
     pub generation: u64,
-    pub tape: TapeId,
-    /// A random number of the seal that wrote it: a killed seal had the same generation.
+    /// Revision of the manifest that named the file first, if a compaction wrote it; 0 if a seal did.
+    pub revision: u64,
+    /// A random number of the seal or compaction that wrote it: one that was killed had the same numbers.
     pub commit: u128,
 }
 
@@ -59,28 +59,35 @@ impl FileId {
 
     /// Returns the path of the file as the manifest lists it.
     pub fn listed_path(&self) -> String {
-        relative_path(self.day, self.schema, self.generation)
+        let Self { day, schema, generation, revision, .. } = self;
+        match revision {
+            0 => format!("{day}/{}/{generation:08x}.blocks", schema.name()),
+            _ => format!("{day}/{}/{generation:08x}-{revision:08x}.blocks", schema.name()),
+        }
     }
 
-    /// Reads the path of a file: its day, schema and generation.
-    pub fn parse_path(path: &str) -> Option<(Day, TickSchema, u64)> {
+    /// Reads the path of a file. The number of its commit is not in the path, and is 0 here.
+    pub fn parse_path(path: &str) -> Option<Self> {
         let words: Vec<&str> = path.split('/').collect();
         let [day, schema, name] = words[..] else { return None };
-        let (day, schema) = (day.parse().ok()?, TickSchema::from_name(schema)?);
-        let generation = u64::from_str_radix(name.strip_suffix(".blocks")?, 16).ok()?;
-        (relative_path(day, schema, generation) == path).then_some((day, schema, generation))
+        let numbers = name.strip_suffix(".blocks")?;
+        let (generation, revision) = numbers.split_once('-').unwrap_or((numbers, "0"));
+        let number = |digits| u64::from_str_radix(digits, 16).ok();
+        let id = Self {
+            day: day.parse().ok()?,
+            schema: TickSchema::from_name(schema)?,
+            generation: number(generation)?,
+            revision: number(revision)?,
+            commit: 0,
+        };
+        // One way of writing a path is right.
+        (id.listed_path() == path).then_some(id)
     }
 
-    /// Returns whether `start` is the beginning, or a part of the beginning, of a file that a seal of this store began
-    /// there.
-    pub fn may_begin(
-        start: &[u8],
-        store: StoreId,
-        (day, schema, generation): (Day, TickSchema, u64),
-    ) -> bool {
-        let id = Self { day, schema, generation, tape: TapeId(0), commit: 0 };
-        let header = id.header(store);
-        start == &header[..start.len().min(HEADER)]
+    /// Returns whether `start` is the beginning, or a part of the beginning, of a file that was begun at this place of
+    /// this store.
+    pub fn may_begin(&self, start: &[u8], store: StoreId) -> bool {
+        start == &self.header(store)[..start.len().min(HEADER)]
     }
 
     fn header(&self, store: StoreId) -> [u8; HEADER] {
@@ -93,14 +100,11 @@ impl FileId {
         write_field(32, &self.generation.to_le_bytes());
         write_field(40, &self.day.0.to_le_bytes());
         write_field(44, &[self.schema as u8]);
+        write_field(48, &self.revision.to_le_bytes());
         let crc = crc32c::crc32c(&out[..60]);
         out[60..].copy_from_slice(&crc.to_le_bytes());
         out
     }
-}
-
-fn relative_path(day: Day, schema: TickSchema, generation: u64) -> String {
-    format!("{day}/{}/{generation:08x}.blocks", schema.name())
 }
 
 /// A file being written. It is opened again for each write: a tape may have more days than a process may have files.

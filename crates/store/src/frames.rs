@@ -60,16 +60,46 @@ impl FrameArena {
     }
 }
 
-/// A row that has been read from a tape: its place in the orders of time and tape, and its frame.
+/// A row on its way from a tape, or from blocks, into a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SealRow<'a> {
+    /// Its ids are tokens of the store.
+    pub frame: &'a [u8],
+    pub ts: UnixNanos,
+    /// Index of its tape among those of the part that takes it.
+    pub tape_index: u16,
+    pub ordinal: u64,
+    pub position: Position,
+}
+
+/// A row whose frame is in a [`FrameArena`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameRow {
     pub ts: UnixNanos,
     pub ordinal: u64,
     pub position: Position,
+    /// Index of its tape among those of the part that takes it.
+    pub tape_index: u16,
     /// First line of the frame in its [`FrameArena`].
     pub line: u32,
     /// Number of the group that the row belongs to.
     pub group: u32,
+}
+
+impl FrameRow {
+    /// Keeps the frame of `row` in `arena`.
+    #[inline]
+    pub fn new(row: &SealRow<'_>, group: u32, arena: &mut FrameArena) -> Self {
+        let SealRow { frame, ts, tape_index, ordinal, position } = *row;
+        Self { ts, ordinal, position, tape_index, line: arena.push(frame), group }
+    }
+
+    /// Returns the row with its frame.
+    #[inline]
+    pub fn seal_row<'a>(&self, arena: &'a FrameArena) -> SealRow<'a> {
+        let Self { ts, ordinal, position, tape_index, line, .. } = *self;
+        SealRow { frame: arena.frame(line), ts, tape_index, ordinal, position }
+    }
 }
 
 /// Rows on their way into a block, in the block's order.
@@ -112,9 +142,12 @@ pub(crate) struct RowBuffer {
 impl RowBuffer {
     pub fn push(&mut self, frame: &[u8], ordinal: u64, position: Position) {
         let ts = unitape_model::Event::new(frame).expect("an event").ts_event();
-        let line = self.arena.push(frame);
+        self.push_row(&SealRow { frame, ts, tape_index: 0, ordinal, position });
+    }
+
+    pub fn push_row(&mut self, row: &SealRow<'_>) {
         self.order.push(self.rows.len() as u32);
-        self.rows.push(FrameRow { ts, ordinal, position, line, group: 0 });
+        self.rows.push(FrameRow::new(row, 0, &mut self.arena));
     }
 
     pub fn block_rows(&self) -> BlockRows<'_> {

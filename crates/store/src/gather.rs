@@ -6,7 +6,7 @@
 //!              └── the last ones ───────┴──▶ merge ─▶ groups in order ─▶ blocks
 //! ```
 //!
-//! A group is the rows of a day, schema and instrument. Its order is event time, ties in the order of the tape.
+//! A group is the rows of a day, schema and instrument. Its order is event time, ties in the order of the tapes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,12 +14,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustc_hash::FxHashMap;
-use unitape_model::{InstrumentId, Position, UnixNanos};
+use unitape_model::InstrumentId;
 
 use crate::blocks::BlockWriter;
 use crate::day::Day;
 use crate::error::{Error, Result};
-use crate::frames::{BlockRows, FrameArena, FrameRow};
+use crate::frames::{BlockRows, FrameArena, FrameRow, SealRow};
 use crate::runs::{CHUNK_BYTES, Run, RunReader, RunSealer};
 use crate::schema::TickSchema;
 
@@ -81,17 +81,11 @@ impl<'a> RowGatherer<'a> {
         }
     }
 
-    /// Takes a row whose ids are tokens; writes a run first when the memory is full.
+    /// Takes a row; writes a run first when the memory is full. Rows of one time must come in the order of the tapes.
     #[inline]
-    pub fn push(
-        &mut self,
-        key: GroupKey,
-        frame: &[u8],
-        ts: UnixNanos,
-        ordinal: u64,
-        position: Position,
-    ) -> Result<()> {
-        if self.weight + frame.len() + ROW_BYTES + GROUP_BYTES > self.memory_bytes && self.weight > 0 {
+    pub fn push(&mut self, key: GroupKey, row: &SealRow<'_>) -> Result<()> {
+        let frame_bytes = row.frame.len();
+        if self.weight + frame_bytes + ROW_BYTES + GROUP_BYTES > self.memory_bytes && self.weight > 0 {
             self.write_run()?;
         }
         let group = match self.group_numbers.get(&key) {
@@ -104,9 +98,8 @@ impl<'a> RowGatherer<'a> {
                 number
             }
         };
-        let line = self.arena.push(frame);
-        self.rows.push(FrameRow { ts, ordinal, position, line, group });
-        self.weight += frame.len() + ROW_BYTES;
+        self.rows.push(FrameRow::new(row, group, &mut self.arena));
+        self.weight += frame_bytes + ROW_BYTES;
         Ok(())
     }
 
@@ -124,9 +117,7 @@ impl<'a> RowGatherer<'a> {
         self.arena.release();
         (self.rows, self.order) = (Vec::new(), Vec::new());
         let runs = std::mem::take(&mut self.runs);
-        merge_runs(&self.run_sealer, runs, self.stop, &mut |key, row| {
-            writer.push(key, row.frame, row.ts, row.ordinal, row.position)
-        })?;
+        merge_runs(&self.run_sealer, runs, self.stop, &mut |key, row| writer.push(key, row))?;
         writer.end_group()
     }
 
@@ -140,7 +131,7 @@ impl<'a> RowGatherer<'a> {
             let mut writer = self.run_sealer.begin_run(self.store_dir)?;
             let runs = std::mem::take(&mut self.runs);
             merge_runs(&self.run_sealer, runs, self.stop, &mut |key, row| {
-                writer.push(&self.run_sealer, key, row.frame, row.ordinal, row.position)
+                writer.push(&self.run_sealer, key, row)
             })?;
             self.runs.push(writer.finish(&self.run_sealer)?);
         }
@@ -148,10 +139,9 @@ impl<'a> RowGatherer<'a> {
         let Self { groups, arena, rows, order, run_sealer, stop, .. } = self;
         for_each_group(groups, rows, order, |key, rows, order| {
             check_stopped(*stop)?;
-            order.iter().try_for_each(|index| {
-                let row = &rows[*index as usize];
-                writer.push(run_sealer, key, arena.frame(row.line), row.ordinal, row.position)
-            })
+            order
+                .iter()
+                .try_for_each(|index| writer.push(run_sealer, key, &rows[*index as usize].seal_row(arena)))
         })?;
         self.runs.push(writer.finish(&self.run_sealer)?);
         self.group_numbers.clear();
@@ -204,20 +194,12 @@ fn for_each_group(
     Ok(())
 }
 
-/// A row of a run.
-pub(crate) struct RunRow<'a> {
-    pub frame: &'a [u8],
-    pub ts: UnixNanos,
-    pub ordinal: u64,
-    pub position: Position,
-}
-
 /// Passes the rows of all runs to `write`, in their order.
 fn merge_runs(
     sealer: &RunSealer<'_>,
     runs: Vec<Run>,
     stop: Option<&AtomicBool>,
-    write: &mut dyn FnMut(GroupKey, RunRow<'_>) -> Result<()>,
+    write: &mut dyn FnMut(GroupKey, &SealRow<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut readers: Vec<RunReader> = runs.into_iter().map(Run::into_reader).collect();
     let mut heads = BinaryHeap::with_capacity(readers.len());
@@ -231,13 +213,7 @@ fn merge_runs(
         }
         rows += 1;
         let reader = &mut readers[index];
-        let row = RunRow {
-            frame: reader.frame(),
-            ts: place.ts,
-            ordinal: place.ordinal,
-            position: reader.position(),
-        };
-        write(place.group, row)?;
+        write(place.group, &reader.row(&place))?;
         heads.extend(reader.advance(sealer)?.map(|place| Reverse((place, index))));
     }
     Ok(())

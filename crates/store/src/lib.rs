@@ -41,8 +41,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`verify()`] compares a store with its signed manifest, also without the master key. The store does not yet check entitlements,
-//! read as-of states, compact or export. It never keeps books or raises alerts.
+//! [`verify()`] compares a store with its signed manifest, also without the master key. [`compact()`] puts the parts of a day
+//! together and changes no answer. [`ScanFilter::as_of`] reads the store as an earlier generation left it. The store does not
+//! check entitlements; it never keeps books or raises alerts.
 
 mod answer;
 mod bits;
@@ -50,6 +51,7 @@ mod block;
 mod blocks;
 mod cells;
 mod column;
+mod compact;
 mod day;
 mod decode;
 mod dictionary;
@@ -59,6 +61,7 @@ mod frames;
 mod freshness;
 mod gather;
 mod keys;
+mod leases;
 mod manifest;
 mod rows;
 mod runs;
@@ -68,24 +71,28 @@ mod seal;
 mod selection;
 mod source;
 mod store;
+mod tape_rows;
 #[cfg(any(test, feature = "twin"))]
 #[doc(hidden)]
 pub mod twin;
 mod verify;
 mod window;
+mod writer;
 
 pub use answer::{Answer, AnswerIndex, AnswerReader, BlockFetch, LeafAccess, ReadDepth, SealedBlock};
+pub use compact::{CompactOptions, CompactReport, compact};
 pub use day::Day;
 pub use error::{Error, Result};
 pub use freshness::{Freshness, GenerationMemory};
 pub use keys::{KEY_FILE_VARIABLE, MasterKey, PublicKey, Randomness, SystemRandomness};
-pub use manifest::check_format;
+pub use manifest::{AsOf, GenerationSummary, check_format};
 pub use rows::RowScan;
 pub use scan::{Scan, ScanFilter, StoredEvent};
 pub use schema::TickSchema;
-pub use seal::{SealOptions, SealReport, StoreProgress, check_place, seal};
+pub use seal::{SealOptions, SealReport, StoreProgress, seal};
 pub use store::{BlockSummary, DaySummary, Store, StoreSummary, StoredTotals, TapePart};
 pub use verify::{Finding, FindingKind, VerifyKey, VerifyOptions, VerifyReport, verify};
+pub use writer::check_place;
 
 pub use unitape_model::FieldClass;
 

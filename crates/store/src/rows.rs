@@ -1,18 +1,40 @@
 //! Rows of one schema, in the order of event time, out of market data alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use unitape_model::{ClassSet, Event, EventRow};
 
 use crate::day::Day;
 use crate::error::{Error, Result};
+use crate::manifest::GenerationBounds;
 use crate::scan::ScanFilter;
 use crate::schema::TickSchema;
 use crate::seal::StoreProgress;
 use crate::selection::Selection;
 use crate::source::ScanInput;
-use crate::window::{RowOrder, Segment, SegmentFile, WindowReader};
+use crate::window::{PartTape, RowOrder, Segment, SegmentFile, WindowReader};
+
+/// Returns the files that may have a selected row, by day. Undated ones are left out where a window of time is wanted.
+pub(crate) fn day_segments<'a>(
+    input: &ScanInput<'a>,
+    selection: &Selection,
+    bounds: Option<&GenerationBounds>,
+    has_window: bool,
+) -> VecDeque<Segment<'a>> {
+    let mut days: BTreeMap<Day, Segment<'a>> = BTreeMap::new();
+    for part in input.parts.iter().filter(|part| !(has_window && part.date == Day::UNDATED)) {
+        let tapes = PartTape::list(part, &input.tapes, bounds);
+        if !tapes.iter().any(PartTape::is_wanted) {
+            continue;
+        }
+        for entry in part.files.iter().filter(|entry| selection.wants_file(part, entry)) {
+            let file = SegmentFile { part, entry, tapes: tapes.clone(), first_place: 0 };
+            days.entry(part.date).or_default().push_back(file);
+        }
+    }
+    days.into_values().collect()
+}
 
 /// Rows of one schema, one after the other: by event time, ties in the order of the tapes.
 ///
@@ -25,18 +47,10 @@ pub struct RowScan<'a> {
 impl<'a> RowScan<'a> {
     pub(crate) fn new(input: ScanInput<'a>, schema: TickSchema, filter: &ScanFilter) -> Result<Self> {
         let filter = ScanFilter { schemas: vec![schema], ..filter.clone() };
-        let selection = Selection::new(input.names, &filter)?;
+        let bounds = input.bounds(&filter)?;
+        let selection = Selection::new(input.names, &filter, bounds.as_ref())?;
         let has_window = filter.from.is_some() || filter.to.is_some();
-        let mut days: BTreeMap<Day, Segment<'a>> = BTreeMap::new();
-        for part in input.parts.iter().filter(|part| !(has_window && part.date == Day::UNDATED)) {
-            let Some(rank) = input.tapes.iter().position(|tape| *tape == part.tape) else { continue };
-            let tape_rank = rank as u32;
-            for entry in part.files.iter().filter(|entry| selection.wants_file(part, entry)) {
-                let file = SegmentFile { part, entry, tape_rank, first_place: 0 };
-                days.entry(part.date).or_default().push_back(file);
-            }
-        }
-        let segments = days.into_values().collect();
+        let segments = day_segments(&input, &selection, bounds.as_ref(), has_window);
         Ok(Self { reader: WindowReader::new(input, selection, RowOrder::Time, segments) })
     }
 

@@ -12,6 +12,7 @@ use unitape_model::{FrameHeader, InstrumentId, Position, UnixNanos};
 
 use crate::day::Day;
 use crate::error::{Error, IoContext, Result};
+use crate::frames::SealRow;
 use crate::gather::GroupKey;
 use crate::keys::cipher::{NONCE_BYTES, TAG_BYTES};
 use crate::keys::{Binding, Cipher, Piece, Randomness, SEAL_BYTES, SecretKey, StoreId};
@@ -20,7 +21,7 @@ use crate::schema::TickSchema;
 /// Bytes of a run that are sealed together.
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 
-/// Bytes of a row before its frame: day, schema, instrument, ordinal, position.
+/// Bytes of a row before its frame: day, schema, tape, instrument, ordinal, position.
 const ROW_HEAD: usize = 32;
 
 /// The key of the runs of one seal.
@@ -80,22 +81,16 @@ pub(crate) struct RunWriter {
 
 impl RunWriter {
     /// Adds a row. Rows must come in their order.
-    pub fn push(
-        &mut self,
-        sealer: &RunSealer<'_>,
-        key: GroupKey,
-        frame: &[u8],
-        ordinal: u64,
-        position: Position,
-    ) -> Result<()> {
+    pub fn push(&mut self, sealer: &RunSealer<'_>, key: GroupKey, row: &SealRow<'_>) -> Result<()> {
         let mut head = [0; ROW_HEAD];
         head[..4].copy_from_slice(&key.day.0.to_le_bytes());
         head[4] = key.schema as u8;
+        head[6..8].copy_from_slice(&row.tape_index.to_le_bytes());
         head[8..12].copy_from_slice(&key.instrument.0.to_le_bytes());
-        head[16..24].copy_from_slice(&ordinal.to_le_bytes());
-        head[24..].copy_from_slice(&position.0.to_le_bytes());
+        head[16..24].copy_from_slice(&row.ordinal.to_le_bytes());
+        head[24..].copy_from_slice(&row.position.0.to_le_bytes());
         self.write(sealer, &head)?;
-        self.write(sealer, frame)?;
+        self.write(sealer, row.frame)?;
         self.run.rows += 1;
         Ok(())
     }
@@ -138,6 +133,7 @@ impl RunWriter {
 pub(crate) struct RowPlace {
     pub group: GroupKey,
     pub ts: UnixNanos,
+    pub tape_index: u16,
     pub ordinal: u64,
 }
 
@@ -182,7 +178,7 @@ impl RunReader {
             schema: TickSchema::ALL[usize::from(head[4])],
             instrument: InstrumentId(u32::from_le_bytes(four(8))),
         };
-        let ordinal = u64::from_le_bytes(eight(16));
+        let (tape_index, ordinal) = (u16::from_le_bytes([head[6], head[7]]), u64::from_le_bytes(eight(16)));
         self.position = Position(u64::from_le_bytes(eight(24)));
         let mut frame = std::mem::take(&mut self.frame);
         frame.resize(LINE, 0);
@@ -192,15 +188,13 @@ impl RunReader {
         self.read(sealer, &mut frame[LINE..])?;
         self.frame = frame;
         let ts = self.frame[at::TS_EVENT..at::TS_EVENT + 8].try_into().expect("eight bytes");
-        Ok(Some(RowPlace { group, ts: UnixNanos(i64::from_le_bytes(ts)), ordinal }))
+        Ok(Some(RowPlace { group, ts: UnixNanos(i64::from_le_bytes(ts)), tape_index, ordinal }))
     }
 
-    pub fn frame(&self) -> &[u8] {
-        &self.frame
-    }
-
-    pub fn position(&self) -> Position {
-        self.position
+    /// Returns the row that was read last, which has this place.
+    pub fn row(&self, place: &RowPlace) -> SealRow<'_> {
+        let RowPlace { ts, tape_index, ordinal, .. } = *place;
+        SealRow { frame: &self.frame, ts, tape_index, ordinal, position: self.position }
     }
 
     fn read(&mut self, sealer: &RunSealer<'_>, mut out: &mut [u8]) -> Result<()> {

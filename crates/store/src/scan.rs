@@ -8,11 +8,12 @@ use unitape_tape::TapeId;
 
 use crate::day::Day;
 use crate::error::{Error, Result};
+use crate::manifest::AsOf;
 use crate::schema::TickSchema;
 use crate::seal::StoreProgress;
 use crate::selection::Selection;
 use crate::source::ScanInput;
-use crate::window::{RowOrder, Segment, SegmentFile, WindowReader, WindowRow};
+use crate::window::{PartTape, RowOrder, Segment, SegmentFile, WindowReader, WindowRow};
 
 /// The filter of a scan. An event must meet all its conditions.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +30,8 @@ pub struct ScanFilter {
     pub schemas: Vec<TickSchema>,
     /// The venue, or the bank that quotes.
     pub venue: Option<String>,
+    /// The state of the store; the newest one if none. Events and names that came later do not show.
+    pub as_of: Option<AsOf>,
 }
 
 /// An event of the store.
@@ -65,17 +68,21 @@ pub struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     pub(crate) fn new(input: ScanInput<'a>, filter: &ScanFilter) -> Result<Self> {
-        let selection = Selection::new(input.names, filter)?;
-        let mut segments = VecDeque::new();
-        for (tape_rank, tape) in (0..).zip(&input.tapes) {
-            let parts = input.parts.iter().filter(|part| part.tape == *tape);
-            let files = parts.flat_map(|part| part.files.iter().map(move |entry| (part, entry)));
-            let mut segment: Segment<'a> = files
-                .filter(|(part, entry)| selection.wants_file(part, entry))
-                .map(|(part, entry)| SegmentFile { part, entry, tape_rank, first_place: part.ordinal_first })
-                .collect();
+        let bounds = input.bounds(filter)?;
+        let selection = Selection::new(input.names, filter, bounds.as_ref())?;
+        let mut segments: VecDeque<Segment<'a>> = input.tapes.iter().map(|_| Segment::new()).collect();
+        for part in input.parts {
+            let part_tapes = PartTape::list(part, &input.tapes, bounds.as_ref());
+            for (index, tape) in part_tapes.iter().enumerate().filter(|(_, tape)| tape.is_wanted()) {
+                let tapes = PartTape::alone(&part_tapes, index);
+                for entry in part.files.iter().filter(|entry| selection.wants_file(part, entry)) {
+                    let (tapes, first_place) = (tapes.clone(), tape.ordinals.0);
+                    segments[tape.rank as usize].push_back(SegmentFile { part, entry, tapes, first_place });
+                }
+            }
+        }
+        for segment in &mut segments {
             segment.make_contiguous().sort_by_key(|file| file.first_place);
-            segments.push_back(segment);
         }
         Ok(Self { reader: WindowReader::new(input, selection, RowOrder::Tape, segments) })
     }

@@ -6,7 +6,7 @@ use crate::day::Day;
 use crate::decode::RowFilter;
 use crate::error::{Error, Result};
 use crate::file::BlockLocation;
-use crate::manifest::{FileEntry, SealedPart};
+use crate::manifest::{FileEntry, GenerationBounds, SealedPart};
 use crate::scan::ScanFilter;
 use crate::schema::TickSchema;
 
@@ -27,9 +27,10 @@ pub(crate) struct Selection {
 
 impl Selection {
     /// Reads a filter. Fails if it has a name that is unknown.
-    pub fn new(names: &Dictionary, filter: &ScanFilter) -> Result<Self> {
+    pub fn new(names: &Dictionary, filter: &ScanFilter, bounds: Option<&GenerationBounds>) -> Result<Self> {
         let token = |kind: NameKind, kind_name, name: &String| {
-            let token = names.get(kind, name.as_bytes());
+            let was_known = |token: &u32| bounds.is_none_or(|bounds| *token <= bounds.name_count(kind));
+            let token = names.get(kind, name.as_bytes()).filter(was_known);
             token.ok_or_else(|| Error::UnknownName { kind: kind_name, name: name.clone() })
         };
         let symbols = filter.symbols.iter().map(|symbol| token(NameKind::Instrument, "symbol", symbol));
@@ -113,6 +114,6 @@ impl Selection {
         let listed = |list: &Vec<InstrumentId>| {
             instrument == NO_INSTRUMENT && list.binary_search(&NO_INSTRUMENT).is_err()
         };
-        RowFilter { listed: self.instruments.clone().filter(listed), ..self.rows }
+        RowFilter { listed: self.instruments.clone().filter(listed), ..self.rows.clone() }
     }
 }

@@ -10,7 +10,8 @@ use crate::decode::OpenBlock;
 use crate::error::{Error, Result};
 use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};
 use crate::keys::StoreKeys;
-use crate::manifest::{FileEntry, Manifest, SealedPart};
+use crate::manifest::{Commit, FileEntry, GenerationBounds, Manifest, SealedPart};
+use crate::scan::ScanFilter;
 
 /// The input of a scan: its parts, their names and their blocks.
 #[derive(Debug)]
@@ -18,8 +19,26 @@ pub(crate) struct ScanInput<'a> {
     /// Tapes, in the order of their first seal.
     pub tapes: Vec<TapeId>,
     pub parts: &'a [SealedPart],
+    /// What each generation added. Empty where earlier states cannot be read.
+    pub commits: &'a [Commit],
     pub names: &'a Dictionary,
     pub blocks: Box<dyn BlockSource + 'a>,
+}
+
+impl ScanInput<'_> {
+    /// Returns the bounds of the state that a filter wants, or `None` for the newest one.
+    ///
+    /// # Errors
+    /// Fails if there is no such generation yet, or if earlier states cannot be read here.
+    pub fn bounds(&self, filter: &ScanFilter) -> Result<Option<GenerationBounds>> {
+        match filter.as_of {
+            None => Ok(None),
+            Some(_) if self.commits.is_empty() && !self.parts.is_empty() => {
+                Err(Error::Option("an answer holds one state of its store, and no earlier one"))
+            }
+            Some(as_of) => GenerationBounds::new(self.commits, as_of),
+        }
+    }
 }
 
 /// Finds and opens blocks.

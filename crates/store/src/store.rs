@@ -10,19 +10,23 @@ use crate::day::Day;
 use crate::dictionary::TokenDictionary;
 use crate::error::{Error, Result};
 use crate::keys::{MasterKey, PublicKey, StoreKeys};
-use crate::manifest::{Manifest, TapeSealProgress};
+use crate::leases::Lease;
+use crate::manifest::{AsOf, Commit, GenerationBounds, GenerationSummary, Manifest, TapeSealProgress};
 use crate::rows::RowScan;
 use crate::scan::{Scan, ScanFilter};
 use crate::schema::TickSchema;
 use crate::source::{BlockSource, ScanInput, StoredBlocks};
 
-/// A store, as its manifest describes it at the time it is opened. It does not see a seal that runs meanwhile.
+/// A store, as its manifest describes it at the time it is opened. It does not see a seal that runs meanwhile, and its files
+/// stay for it during a compaction.
 #[derive(Debug)]
 pub struct Store {
     store_dir: PathBuf,
     pub(crate) manifest: Manifest,
     pub(crate) keys: StoreKeys,
     pub(crate) tokens: TokenDictionary,
+    /// While it is there, a compaction leaves the files of this store.
+    _lease: Lease,
 }
 
 /// A part of a tape, by positions.
@@ -56,6 +60,8 @@ pub struct StoreSummary {
     pub generation: u64,
     /// The public half of the key that signs its manifest.
     pub public_key: PublicKey,
+    /// What each generation added, by generation.
+    pub generations: Vec<GenerationSummary>,
     /// Tapes, in the order of their first seal, each with how far it is sealed (apart from single days).
     pub tapes: Vec<(TapeId, Position)>,
     /// Parts of tapes that the store does not have: retention had removed them, or they are damaged.
@@ -153,9 +159,9 @@ impl Store {
     /// Fails if the directory is not a store, or if the store has a foreign version, another key, or a damaged manifest
     /// or dictionary.
     pub fn open(dir: &Path, key: &MasterKey) -> Result<Self> {
-        let (manifest, keys) = Manifest::load(dir, key)?;
+        let (manifest, keys, lease) = Manifest::load_with_lease(dir, key)?;
         let token_dictionary = TokenDictionary::load(dir, &keys, &manifest.names)?;
-        Ok(Self { store_dir: dir.to_owned(), manifest, keys, tokens: token_dictionary })
+        Ok(Self { store_dir: dir.to_owned(), manifest, keys, tokens: token_dictionary, _lease: lease })
     }
 
     /// Returns the directory of the store.
@@ -168,6 +174,15 @@ impl Store {
         &self.tokens.names
     }
 
+    /// Counts the names of a kind that the store had in this state. Tokens count from 1 in the order in which names came.
+    ///
+    /// # Errors
+    /// Fails if there is no such generation yet.
+    pub fn name_count(&self, kind: NameKind, as_of: Option<AsOf>) -> Result<u32> {
+        let bounds = as_of.map(|as_of| GenerationBounds::new(&self.manifest.commits, as_of)).transpose()?;
+        Ok(bounds.flatten().map_or(self.names().len(kind), |bounds| bounds.name_count(kind)))
+    }
+
     /// Definitions of sources; their index is the token that scanned frames carry.
     pub fn sources(&self) -> impl Iterator<Item = Event<'_>> {
         self.tokens.sources()
@@ -178,6 +193,7 @@ impl Store {
         let mut info = StoreSummary {
             generation: self.manifest.generation,
             public_key: self.manifest.public_key,
+            generations: self.manifest.commits.iter().map(Commit::summary).collect(),
             tapes: self.manifest.tapes.iter().map(|t| (t.tape, t.sealed)).collect(),
             missing: TapePart::list(&self.manifest.tapes, |tape| &tape.missing),
             unverified: TapePart::list(&self.manifest.tapes, |tape| &tape.unverified),
@@ -185,9 +201,13 @@ impl Store {
             dictionary_bytes: self.manifest.names.iter().map(|segment| segment.bytes).sum(),
             ..StoreSummary::default()
         };
+        for commit in &self.manifest.commits {
+            for day in commit.ends.iter().map(|end| end.date) {
+                info.days.entry(day).or_default().generations.push(commit.generation);
+            }
+        }
         for part in &self.manifest.parts {
             let day = info.days.entry(part.date).or_default();
-            day.generations.push(part.generation);
             for f in &part.files {
                 let amount = StoredTotals {
                     rows: f.rows,
@@ -258,6 +278,7 @@ impl Store {
         ScanInput {
             tapes: self.manifest.tapes.iter().map(|tape| tape.tape).collect(),
             parts: &self.manifest.parts,
+            commits: &self.manifest.commits,
             names: self.names(),
             blocks: Box::new(StoredBlocks::new(&self.store_dir, &self.keys, &self.manifest)),
         }

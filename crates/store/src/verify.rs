@@ -18,12 +18,14 @@ use crate::dictionary::TokenDictionary;
 use crate::error::{Error, Result};
 use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};
 use crate::keys::{Hasher, MasterKey, PublicKey, StoreId, StoreKeys, hex};
+use crate::leases::{self, Lease};
 use crate::manifest::{
     DICTIONARY, FileDigest, FileEntry, ListedFiles, Manifest, ManifestFile, SealedPart, read_manifest,
 };
 use crate::scan::PROBLEMS_MAX;
 use crate::schema::TickSchema;
-use crate::seal::{LOCK, StoreProgress};
+use crate::seal::StoreProgress;
+use crate::writer::LOCK;
 
 /// The key for a check of a store.
 #[derive(Clone, Copy, Debug)]
@@ -130,10 +132,22 @@ pub struct VerifyReport {
 pub fn verify(dir: &Path, key: VerifyKey<'_>, options: &VerifyOptions<'_>) -> Result<VerifyReport> {
     let mut check = Verifier { store_dir: dir, options, report: VerifyReport::default(), buffer: Vec::new() };
     let path = Manifest::path(dir);
-    match check.check_manifest(&path, key) {
-        Ok((file, opened)) => check.check_files(&file, opened.as_ref())?,
-        Err(e @ Error::Damage { .. }) => check.add_problem(e),
-        Err(e) => return Err(e),
+    loop {
+        match check.check_manifest(&path, key) {
+            Ok((signed, opened)) => {
+                let _lease = Lease::take(dir, signed.revision)?;
+                // Somebody may have ended a seal or a compaction meanwhile.
+                if Manifest::revision_now(dir)? == signed.revision {
+                    check.check_files(&signed, opened.as_ref())?;
+                    break;
+                }
+            }
+            Err(e @ Error::Damage { .. }) => {
+                check.add_problem(e);
+                break;
+            }
+            Err(e) => return Err(e),
+        }
     }
     Ok(check.report)
 }
@@ -141,6 +155,8 @@ pub fn verify(dir: &Path, key: VerifyKey<'_>, options: &VerifyOptions<'_>) -> Re
 /// The files that the manifest lists, and the other fields of the manifest that a check needs.
 struct SignedPart {
     store: StoreId,
+    generation: u64,
+    revision: u64,
     files: ListedFiles,
 }
 
@@ -189,7 +205,8 @@ impl Verifier<'_> {
         if let Some(p) = self.options.progress {
             p.bytes_total.store(self.report.bytes, Ordering::Relaxed);
         }
-        Ok((SignedPart { store: file.store, files }, opened_manifest))
+        let (store, generation, revision) = (file.store, file.generation, file.revision);
+        Ok((SignedPart { store, generation, revision, files }, opened_manifest))
     }
 
     fn check_files(&mut self, signed: &SignedPart, opened: Option<&(Manifest, StoreKeys)>) -> Result<()> {
@@ -323,7 +340,7 @@ impl Verifier<'_> {
             block: Vec::new(),
         };
         for part in &manifest.parts {
-            let (mut ordinals, mut is_whole) = ((u64::MAX, 0), true);
+            let (mut ordinals, mut is_whole) = (vec![(u64::MAX, 0); part.tapes.len()], true);
             for entry in &part.files {
                 let id = part.file(entry);
                 let path = id.path(self.store_dir);
@@ -344,14 +361,16 @@ impl Verifier<'_> {
                     is_whole = false;
                     continue;
                 };
-                let (mut problems, mut counts) = (Vec::new(), FileCounts::default());
+                let (mut problems, mut counts) = (Vec::new(), FileCounts::new(part.tapes.len()));
                 for location in file.places(keys, &id, entry, &mut |e| problems.push(e)) {
                     self.check_stopped()?;
                     if let Err(e) = blocks.check_block(&file, &id, &location, &mut counts) {
                         problems.push(e);
                     }
                 }
-                ordinals = (counts.ordinals.0.min(ordinals.0), counts.ordinals.1.max(ordinals.1));
+                for (all, of_file) in ordinals.iter_mut().zip(&counts.ordinals) {
+                    *all = (all.0.min(of_file.0), all.1.max(of_file.1));
+                }
                 is_whole &= problems.is_empty();
                 if !problems.is_empty() {
                     self.retract_finding(&path);
@@ -362,7 +381,8 @@ impl Verifier<'_> {
                     self.add_finding(FindingKind::Changed, &path, None, count_problem);
                 }
             }
-            if is_whole && ordinals != (part.ordinal_first, part.ordinal_last) {
+            let named = part.tapes.iter().map(|range| (range.ordinal_first, range.ordinal_last));
+            if is_whole && !named.eq(ordinals) {
                 self.check_ordinals(part);
             }
         }
@@ -399,6 +419,14 @@ impl Verifier<'_> {
                         "a manifest that was not put into its place",
                     );
                 }
+                leases::FOLDER if is_directory(&path) => {
+                    for lease in self.list_directory(&path) {
+                        let name = lease.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+                        if leases::revision_of(name).is_none() || !is_empty_file(&lease) {
+                            self.foreign_at(&lease);
+                        }
+                    }
+                }
                 DICTIONARY if expected.contains(&path) => {}
                 DICTIONARY if is_file(&path) => {
                     self.add_finding(FindingKind::LeftOver, &path, None, "names of a seal that did not end");
@@ -421,26 +449,34 @@ impl Verifier<'_> {
                 if expected.contains(&path) {
                     continue;
                 }
-                if self.is_of_a_seal(&path, signed) {
-                    self.add_finding(FindingKind::LeftOver, &path, None, "a file of a seal that did not end");
-                } else {
-                    self.foreign_at(&path);
+                match self.left_over(&path, signed) {
+                    Some(words) => self.add_finding(FindingKind::LeftOver, &path, None, words),
+                    None => self.foreign_at(&path),
                 }
             }
         }
     }
 
-    /// Returns whether an unfinished seal of this store made the file. The file then has a later generation and the
-    /// beginning of such a file.
-    fn is_of_a_seal(&self, path: &Path, signed: &SignedPart) -> bool {
-        let name = path.strip_prefix(self.store_dir).ok().and_then(|name| name.to_str());
-        let Some(path_parts) = name.and_then(FileId::parse_path) else { return false };
-        if path_parts.2 <= self.report.generation.unwrap_or(0) || !is_file(path) {
-            return false;
-        }
+    /// Returns what an unlisted file is, if it is one that this store has left: of a seal or a compaction that did not end,
+    /// or one that a compaction has replaced. Such a file has the beginning that it has to have at its place.
+    fn left_over(&self, path: &Path, signed: &SignedPart) -> Option<&'static str> {
+        let name = path.strip_prefix(self.store_dir).ok()?.to_str()?;
+        let id = FileId::parse_path(name).filter(|_| is_file(path))?;
         let mut start_bytes = Vec::new();
-        let read_result = File::open(path).and_then(|file| file.take(64).read_to_end(&mut start_bytes));
-        read_result.is_ok() && FileId::may_begin(&start_bytes, signed.store, path_parts)
+        File::open(path).and_then(|file| file.take(64).read_to_end(&mut start_bytes)).ok()?;
+        if !id.may_begin(&start_bytes, signed.store) {
+            return None;
+        }
+        if id.generation > signed.generation || id.revision > signed.revision {
+            return Some("a file of a seal or compaction that did not end");
+        }
+        let replaces = |other: &FileId| {
+            (other.day, other.schema) == (id.day, id.schema)
+                && other.revision > id.revision
+                && other.generation >= id.generation
+        };
+        let mut listed = signed.files.keys().filter_map(|path| FileId::parse_path(path));
+        listed.any(|other| replaces(&other)).then_some("a file that a compaction has replaced")
     }
 
     fn foreign_at(&mut self, path: &Path) {
@@ -536,6 +572,10 @@ impl BlockChecker<'_> {
             return damage_error("it has not as many rows as its header says");
         }
         for key in &self.batch.keys {
+            let Some(ordinals) = counts.ordinals.get_mut(key.tape_rank as usize) else {
+                return damage_error("it has an event of a tape that its part does not have");
+            };
+            *ordinals = (ordinals.0.min(key.ordinal), ordinals.1.max(key.ordinal));
             let event = Event::new(self.batch.frame(key)).expect("only whole frames are decoded");
             let venue_name = |venue| self.names.and_then(|names| names.names.name(NameKind::Venue, venue));
             // Without the names, the days of a calendar are not known.
@@ -549,7 +589,6 @@ impl BlockChecker<'_> {
         counts.rows += u64::from(head.rows);
         counts.raw_bytes += u64::from(head.raw_bytes);
         counts.time_range = (counts.time_range.0.min(head.ts_min), counts.time_range.1.max(head.ts_max));
-        counts.ordinals = (counts.ordinals.0.min(head.ordinal_min), counts.ordinals.1.max(head.ordinal_max));
         Ok(())
     }
 }
@@ -560,17 +599,16 @@ struct FileCounts {
     rows: u64,
     raw_bytes: u64,
     time_range: (UnixNanos, UnixNanos),
-    ordinals: (u64, u64),
-}
-
-impl Default for FileCounts {
-    fn default() -> Self {
-        let times = (UnixNanos(i64::MAX), UnixNanos(i64::MIN));
-        Self { blocks: 0, rows: 0, raw_bytes: 0, time_range: times, ordinals: (u64::MAX, 0) }
-    }
+    /// The first and the last ordinal of each tape of the part, by its index.
+    ordinals: Vec<(u64, u64)>,
 }
 
 impl FileCounts {
+    fn new(tapes: usize) -> Self {
+        let time_range = (UnixNanos(i64::MAX), UnixNanos(i64::MIN));
+        Self { blocks: 0, rows: 0, raw_bytes: 0, time_range, ordinals: vec![(u64::MAX, 0); tapes] }
+    }
+
     fn are_of(&self, entry: &FileEntry) -> bool {
         (self.blocks, self.rows, self.raw_bytes) == (entry.blocks, entry.rows, entry.raw_bytes)
             && self.time_range == (UnixNanos(entry.ts_min), UnixNanos(entry.ts_max))

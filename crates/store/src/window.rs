@@ -13,6 +13,7 @@
 //! Blocks hold one instrument each and long stretches of time, so rows in order come from many blocks at once.
 
 use std::collections::VecDeque;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -23,7 +24,7 @@ use crate::block::BlockHeader;
 use crate::decode::{BlockDecoder, FrameBatch, FrameKey};
 use crate::error::{Error, Result};
 use crate::file::{BlockLocation, FileId};
-use crate::manifest::{FileEntry, SealedPart};
+use crate::manifest::{FileEntry, GenerationBounds, SealedPart, TapeRange};
 use crate::scan::PROBLEMS_MAX;
 use crate::seal::StoreProgress;
 use crate::selection::Selection;
@@ -64,6 +65,17 @@ fn place_of_time(ts: UnixNanos) -> u64 {
     ts.0 as u64 ^ 1 << 63
 }
 
+/// Returns whether a block may have a row of a wanted tape, or `None` if its tape is not among them.
+fn has_wanted_tape(head: &BlockHeader, tapes: &[PartTape]) -> Option<bool> {
+    let may_have = |tape: &PartTape| {
+        tape.is_wanted() && tape.ordinals.0 <= head.ordinal_max && tape.ordinals.1 >= head.ordinal_min
+    };
+    match head.single_tape() {
+        Some(index) => tapes.get(usize::from(index)).map(may_have),
+        None => Some(tapes.iter().any(may_have)),
+    }
+}
+
 fn time_of_place(place: u64) -> UnixNanos {
     UnixNanos((place ^ 1 << 63) as i64)
 }
@@ -72,20 +84,64 @@ fn time_of_place(place: u64) -> UnixNanos {
 pub(crate) type Segment<'a> = VecDeque<SegmentFile<'a>>;
 
 /// A file that may have a selected row.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SegmentFile<'a> {
     pub part: &'a SealedPart,
     pub entry: &'a FileEntry,
-    pub tape_rank: u32,
-    /// No row of the file has an earlier place in the order of the tape. 0 in the order of time.
+    pub tapes: Arc<[PartTape]>,
+    /// No selected row of the file has an earlier place in the order of the tape. 0 in the order of time.
     pub first_place: u64,
+}
+
+/// A tape of a part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PartTape {
+    /// Its rank among the tapes of the store.
+    pub rank: u32,
+    /// The first and the last ordinal that may be selected. The first is the larger one if none may.
+    pub ordinals: (u64, u64),
+}
+
+impl PartTape {
+    /// Returns the tapes without the rows of all but one of them.
+    pub fn alone(tapes: &[Self], index: usize) -> Arc<[Self]> {
+        let without_rows = |tape: &Self| Self { ordinals: (1, 0), ..*tape };
+        let tapes = tapes.iter().enumerate();
+        tapes.map(|(other, tape)| if other == index { *tape } else { without_rows(tape) }).collect()
+    }
+
+    /// Returns the tapes of a part, by their index, without the rows behind `bounds`.
+    pub fn list(part: &SealedPart, tapes: &[TapeId], bounds: Option<&GenerationBounds>) -> Arc<[Self]> {
+        let of_tape = |range: &TapeRange| {
+            let rank = tapes.iter().position(|tape| *tape == range.tape).expect("checked when it was opened");
+            let last = match bounds {
+                None => Some(range.ordinal_last),
+                Some(bounds) => bounds.ordinal_last(part.date, range.tape),
+            };
+            // Ordinals begin with 0, so a tape without a row has no last one.
+            let ordinals = last.map_or((1, 0), |last| (range.ordinal_first, last.min(range.ordinal_last)));
+            Self { rank: rank as u32, ordinals }
+        };
+        part.tapes.iter().map(of_tape).collect()
+    }
+
+    /// Returns whether a row of the tape may be selected.
+    pub fn is_wanted(&self) -> bool {
+        self.ordinals.0 <= self.ordinals.1
+    }
+}
+
+/// A file that is open.
+#[derive(Clone, Debug)]
+struct OpenFile {
+    id: FileId,
+    tapes: Arc<[PartTape]>,
 }
 
 /// A block that may have a selected row in this window or a later one.
 #[derive(Clone, Copy, Debug)]
 struct ActiveBlock {
     file_index: usize,
-    tape_rank: u32,
     location: BlockLocation,
 }
 
@@ -108,7 +164,7 @@ pub(crate) struct WindowReader<'a> {
     classes: &'static [FieldClass],
     /// Segments that are left to read; of the first one, files that are not open yet.
     segments: VecDeque<Segment<'a>>,
-    files: Vec<FileId>,
+    files: Vec<OpenFile>,
     blocks: Vec<ActiveBlock>,
     /// Rows of earlier places have been given.
     next_place: u64,
@@ -246,20 +302,28 @@ impl<'a> WindowReader<'a> {
 
     /// Opens the next file of the segment, and finds its blocks that may have a selected row.
     fn open_file(&mut self) {
-        let Some(SegmentFile { part, entry, tape_rank, .. }) =
+        let Some(SegmentFile { part, entry, tapes, .. }) =
             self.segments.front_mut().and_then(VecDeque::pop_front)
         else {
             return;
         };
         let id = part.file(entry);
         let mut problems = Vec::new();
-        let places = self.scan_input.blocks.locations(&id, entry, &mut |e| problems.push(e));
+        let locations = self.scan_input.blocks.locations(&id, entry, &mut |e| problems.push(e));
+        let (file_index, old_blocks) = (self.files.len(), self.blocks.len());
+        for location in locations.into_iter().filter(|location| self.row_selection.wants_block(location)) {
+            match has_wanted_tape(&location.head, &tapes) {
+                Some(true) => self.blocks.push(ActiveBlock { file_index, location }),
+                Some(false) => {}
+                None => {
+                    let (path, head) = (self.scan_input.blocks.path(&id), &location.head);
+                    let reason = "its rows are of a tape that its part does not have";
+                    problems.push(Error::block_damage(&path, head.number, location.offset, reason));
+                }
+            }
+        }
         problems.into_iter().for_each(|e| self.report_problem(e));
-        let file_index = self.files.len();
-        let old_blocks = self.blocks.len();
-        let wanted = places.into_iter().filter(|location| self.row_selection.wants_block(location));
-        self.blocks.extend(wanted.map(|location| ActiveBlock { file_index, tape_rank, location }));
-        self.files.push(id);
+        self.files.push(OpenFile { id, tapes });
         if let Some(p) = &self.store_progress {
             let bytes = |block: &ActiveBlock| u64::from(block.location.head.bytes);
             p.bytes_total.fetch_add(self.blocks[old_blocks..].iter().map(bytes).sum(), Ordering::Relaxed);
@@ -324,8 +388,8 @@ impl<'a> WindowReader<'a> {
 
     /// Adds the selected rows of a block from `begin` to `end`.
     fn decode_block(&mut self, block: &ActiveBlock, begin: u64, end: u64) -> Result<()> {
-        let ActiveBlock { file_index, tape_rank, location } = block;
-        let id = &self.files[*file_index];
+        let ActiveBlock { file_index, location } = block;
+        let OpenFile { id, tapes } = &self.files[*file_index];
         let open_block = self.scan_input.blocks.read(id, location, self.classes, &mut self.block)?;
         let mut wanted = self.row_selection.in_block(location.head.instrument);
         match self.order {
@@ -333,15 +397,21 @@ impl<'a> WindowReader<'a> {
                 (wanted.from, wanted.to) =
                     (time_of_place(begin).max(wanted.from), time_of_place(end).min(wanted.to));
             }
-            RowOrder::Tape => wanted.ordinals = (begin, end),
+            RowOrder::Tape => {}
         }
+        wanted.ordinals.extend(tapes.iter().map(|tape| match self.order {
+            RowOrder::Time => tape.ordinals,
+            RowOrder::Tape => (tape.ordinals.0.max(begin), tape.ordinals.1.min(end)),
+        }));
         let first_key = self.batch.keys.len();
         let decoded = self.decoder.decode(&open_block, &location.head, &wanted, &mut self.batch);
         decoded.map_err(|flaw| {
             let offset = location.offset + flaw.offset as u64;
             Error::block_damage(&self.scan_input.blocks.path(id), location.head.number, offset, flaw.reason)
         })?;
-        self.batch.keys[first_key..].iter_mut().for_each(|key| key.tape_rank = *tape_rank);
+        for key in &mut self.batch.keys[first_key..] {
+            key.tape_rank = tapes[key.tape_rank as usize].rank;
+        }
         Ok(())
     }
 

@@ -175,6 +175,7 @@ proptest! {
                     symbols: if some(0) { vec!["instrument3".into(), "instrument7".into()] } else { vec![] },
                     venue: some(4).then(|| "venue2".into()),
                     schemas: vec![TickSchema::News],
+                    as_of: None,
                 };
                 let known = |dict, name: &String| store.names().get(dict, name.as_bytes()).is_some();
                 if !filter.symbols.iter().all(|name| known(NameKind::Instrument, name))

@@ -8,6 +8,8 @@ use rustc_hash::FxHashMap;
 use unitape_model::schema::at;
 use unitape_model::{Dictionary, FieldClass, FrameHeader, InstrumentId, NameKind, Position};
 
+use unitape_tape::TapeId;
+
 use super::{AnswerBlock, AnswerFile, AnswerIndex, AnswerLeaf, AnswerName, ReadDepth};
 use crate::block::{BlockHeader, START};
 use crate::cells::EventKindLayout;
@@ -16,6 +18,7 @@ use crate::decode::{BlockDecoder, FrameBatch};
 use crate::error::{Error, Result};
 use crate::file::{BlockLocation, FileId};
 use crate::keys::{Leaf, LeafKeys, hex};
+use crate::manifest::SealedPart;
 use crate::scan::{PROBLEMS_MAX, ScanFilter};
 use crate::schema::TickSchema;
 use crate::selection::Selection;
@@ -57,6 +60,19 @@ pub struct SealedBlock {
     pub bytes: u32,
 }
 
+/// A file that may have blocks of an answer.
+#[derive(Clone, Copy)]
+struct GivenFile<'a> {
+    id: FileId,
+    part: &'a SealedPart,
+}
+
+impl<'a> GivenFile<'a> {
+    fn tapes(self) -> impl Iterator<Item = TapeId> + 'a {
+        self.part.tapes.iter().map(|range| range.tape)
+    }
+}
+
 /// A block that belongs to an answer.
 struct GivenBlock {
     file_index: u32,
@@ -71,7 +87,8 @@ impl Store {
     /// unreadable leaves have, select nothing.
     ///
     /// # Errors
-    /// Fails if the answer has more than `blocks_max` blocks, or if the system refuses to read a file that belongs to it.
+    /// Fails if the answer has more than `blocks_max` blocks, if an earlier state is wanted, or if the system refuses to read
+    /// a file that belongs to it.
     pub fn answer(
         &self,
         filter: &ScanFilter,
@@ -79,6 +96,9 @@ impl Store {
         blocks_max: usize,
         may_read: &dyn Fn(&LeafAccess<'_>) -> bool,
     ) -> Result<Answer> {
+        if filter.as_of.is_some() {
+            return Err(Error::Option("an answer has the newest state of its store"));
+        }
         let selection = Selection::with_unknown_names(self.names(), filter);
         let mut giving = Giving::new(self, depth);
         giving.choose_blocks(&selection, blocks_max, may_read)?;
@@ -91,7 +111,7 @@ struct Giving<'a> {
     store: &'a Store,
     read_depth: ReadDepth,
     blocks: StoredBlocks<'a>,
-    files: Vec<FileId>,
+    files: Vec<GivenFile<'a>>,
     given_blocks: Vec<GivenBlock>,
     problems: Vec<String>,
     problem_count: u64,
@@ -135,7 +155,9 @@ impl<'a> Giving<'a> {
     ) -> Result<()> {
         let manifest = &self.store.manifest;
         for part in &manifest.parts {
-            let rank = manifest.tapes.iter().position(|tape| tape.tape == part.tape).unwrap_or(usize::MAX);
+            let first_tape = &part.tapes[0];
+            let rank = manifest.tapes.iter().position(|tape| tape.tape == first_tape.tape);
+            let rank = rank.unwrap_or(usize::MAX);
             for entry in &part.files {
                 if !wanted.wants_file(part, entry) {
                     continue;
@@ -156,14 +178,14 @@ impl<'a> Giving<'a> {
                     }
                     let order = match self.read_depth {
                         ReadDepth::Rows => (i64::from(id.day.0) as u64 ^ 1 << 63, 0, file, head.number, 0),
-                        ReadDepth::Events => (rank as u64, part.ordinal_first, file, head.number, 0),
+                        ReadDepth::Events => (rank as u64, first_tape.ordinal_first, file, head.number, 0),
                     };
                     self.given_blocks.push(GivenBlock { file_index: file, location, read_order: order });
                     if self.given_blocks.len() > blocks_max {
                         return Err(Error::AnswerTooLarge { blocks_max });
                     }
                 }
-                self.files.push(id);
+                self.files.push(GivenFile { id, part });
                 // A missing block may belong to any leaf. A reader who may read no part of the file does not hear of
                 // it.
                 if !problems.is_empty() && self.is_file_readable(&id, wanted, may_read) {
@@ -204,11 +226,12 @@ impl<'a> Giving<'a> {
         let (mut files, mut numbers) = (Vec::new(), FxHashMap::default());
         let mut answer_blocks = Vec::with_capacity(self.given_blocks.len());
         for mut block in std::mem::take(&mut self.given_blocks) {
-            let id = self.files[block.file_index as usize];
+            let file = self.files[block.file_index as usize];
+            let id = file.id;
             match used_names.gather_tokens(&mut self.blocks, &id, &block.location, self.read_depth, wanted) {
                 Ok(true) => {
                     block.file_index = *numbers.entry(block.file_index).or_insert_with(|| {
-                        files.push(id);
+                        files.push(file);
                         files.len() as u32 - 1
                     });
                     answer_blocks.push(block);
@@ -222,7 +245,7 @@ impl<'a> Giving<'a> {
             self.problems.push(format!("{unnamed} further problems are not named"));
         }
         for GivenBlock { file_index: file, location, .. } in &answer_blocks {
-            let (id, head) = (files[*file as usize], &location.head);
+            let (id, head) = (files[*file as usize].id, &location.head);
             used_names.tokens.insert((NameKind::Instrument as u8, head.instrument.0));
             for class in self.read_depth.classes() {
                 let leaf =
@@ -243,7 +266,7 @@ impl<'a> Giving<'a> {
         }
         let depth = self.read_depth;
         let last_class = *depth.classes().last().expect("a class at least");
-        let paths = files.iter().map(|id| self.blocks.path(id)).collect();
+        let paths = files.iter().map(|file| self.blocks.path(&file.id)).collect();
         let blocks = answer_blocks.iter().map(|block| SealedBlock {
             file: block.file_index,
             offset: block.location.offset + START as u64,
@@ -258,17 +281,18 @@ impl<'a> Giving<'a> {
             tapes: manifest
                 .tapes
                 .iter()
-                .filter(|tape| files.iter().any(|id| id.tape == tape.tape))
+                .filter(|tape| files.iter().any(|file| file.tapes().any(|id| id == tape.tape)))
                 .map(|tape| tape.tape.to_string())
                 .collect(),
             files: files
                 .iter()
-                .map(|id| AnswerFile {
-                    day: id.day,
-                    schema: id.schema,
-                    generation: id.generation,
-                    commit: format!("{:032x}", id.commit),
-                    tape: id.tape.to_string(),
+                .map(|file| AnswerFile {
+                    day: file.id.day,
+                    schema: file.id.schema,
+                    generation: file.id.generation,
+                    revision: file.id.revision,
+                    commit: format!("{:032x}", file.id.commit),
+                    tapes: file.tapes().map(|tape| tape.to_string()).collect(),
                 })
                 .collect(),
             blocks: answer_blocks

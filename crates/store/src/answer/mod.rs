@@ -68,8 +68,10 @@ struct AnswerFile {
     day: Day,
     schema: TickSchema,
     generation: u64,
+    revision: u64,
     commit: String,
-    tape: String,
+    /// The tapes of its part, by their index.
+    tapes: Vec<String>,
 }
 
 /// A block, in the order in which blocks are read.

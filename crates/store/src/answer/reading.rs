@@ -18,7 +18,7 @@ use crate::decode::OpenBlock;
 use crate::error::{Error, Result};
 use crate::file::{BlockLocation, FileId, open_chunks};
 use crate::keys::{Cipher, KeyOfLeaf, Leaf, SecretKey, StoreId, parse_hex};
-use crate::manifest::{FileEntry, SealedPart};
+use crate::manifest::{FileEntry, SealedPart, TapeRange};
 use crate::rows::RowScan;
 use crate::scan::{Scan, ScanFilter};
 use crate::schema::TickSchema;
@@ -70,15 +70,19 @@ impl AnswerReader {
                 day: file.day,
                 schema: file.schema,
                 generation: file.generation,
-                tape: tape_id(&file.tape)?,
+                revision: file.revision,
                 commit: u128::from_str_radix(&file.commit, 16).ok()?,
             })
         });
         let ids = ids.collect::<Option<Vec<_>>>()?;
-        let tapes = index.tapes.iter().map(|text| tape_id(text)).collect::<Option<Vec<_>>>()?;
+        let tape_ids = |texts: &[String]| texts.iter().map(|text| tape_id(text)).collect::<Option<Vec<_>>>();
+        let tapes = tape_ids(&index.tapes)?;
+        let file_tapes = index.files.iter().map(|file| tape_ids(&file.tapes)).collect::<Option<Vec<_>>>()?;
         // A part that is listed twice would be read twice, and a tape that is not listed would not be read.
-        let is_known = ids.iter().all(|id| tapes.contains(&id.tape));
-        if !is_known || has_twice(&ids) || has_twice(&tapes) {
+        let is_known = |list: &Vec<TapeId>| {
+            !list.is_empty() && !has_twice(list) && list.iter().all(|tape| tapes.contains(tape))
+        };
+        if !file_tapes.iter().all(is_known) || has_twice(&ids) || has_twice(&tapes) {
             return None;
         }
         let last_class = *index.depth.classes().last().expect("a class at least");
@@ -99,13 +103,13 @@ impl AnswerReader {
             return None;
         }
         let mut parts = Vec::new();
-        for id in ids {
+        for (id, tapes) in ids.into_iter().zip(&file_tapes) {
             let Some(blocks) = blocks.get_mut(&id) else { continue };
             blocks.sort_by_key(|(_, location)| location.head.number);
             if blocks.windows(2).any(|pair| pair[0].1.head.number == pair[1].1.head.number) {
                 return None;
             }
-            parts.push(part_of(&id, blocks));
+            parts.push(part_of(&id, tapes, blocks));
         }
         let (mut names, mut last_tokens) = (Dictionary::default(), BTreeMap::new());
         for name in &index.names {
@@ -199,6 +203,7 @@ impl AnswerReader {
         ScanInput {
             tapes: self.tapes.clone(),
             parts: &self.sealed_parts,
+            commits: &[],
             names: &self.names,
             blocks: Box::new(SentBlocks { answer: self }),
         }
@@ -214,7 +219,7 @@ fn has_twice<T: Eq + Hash>(items: &[T]) -> bool {
 }
 
 /// Describes a file by the blocks of it that are in the answer.
-fn part_of(id: &FileId, blocks: &[(u32, BlockLocation)]) -> SealedPart {
+fn part_of(id: &FileId, tapes: &[TapeId], blocks: &[(u32, BlockLocation)]) -> SealedPart {
     let heads = || blocks.iter().map(|(_, location)| &location.head);
     let entry = FileEntry {
         schema: id.schema,
@@ -225,13 +230,14 @@ fn part_of(id: &FileId, blocks: &[(u32, BlockLocation)]) -> SealedPart {
         ts_min: heads().map(|head| head.ts_min.0).min().unwrap_or(i64::MAX),
         ts_max: heads().map(|head| head.ts_max.0).max().unwrap_or(i64::MIN),
     };
+    let ordinal_first = heads().map(|head| head.ordinal_min).min().unwrap_or(0);
+    let ordinal_last = heads().map(|head| head.ordinal_max).max().unwrap_or(0);
     SealedPart {
         date: id.day,
         generation: id.generation,
+        revision: id.revision,
         commit: id.commit,
-        tape: id.tape,
-        ordinal_first: heads().map(|head| head.ordinal_min).min().unwrap_or(0),
-        ordinal_last: heads().map(|head| head.ordinal_max).max().unwrap_or(0),
+        tapes: tapes.iter().map(|tape| TapeRange { tape: *tape, ordinal_first, ordinal_last }).collect(),
         files: vec![entry],
     }
 }

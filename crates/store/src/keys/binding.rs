@@ -55,7 +55,7 @@ impl Binding {
     /// Binds the piece to a file.
     pub fn file(mut self, id: &FileId) -> Self {
         self.write_field(2, &[id.schema as u8]);
-        self.write_field(48, &id.tape.0.to_le_bytes());
+        self.write_field(48, &id.revision.to_le_bytes());
         self.commit(id.generation, id.commit).day(id.day)
     }
 

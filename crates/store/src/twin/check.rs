@@ -6,7 +6,6 @@ use crate::bits::PAD;
 use unitape_model::{
     EventBuilder, EventKind, EventValue, InstrumentId, Position, Price, UnixNanos, schema::FieldLayout,
 };
-use unitape_tape::TapeId;
 
 use crate::block::{BlockEncoder, BlockHeader, BlockPlace, HEADER};
 use crate::day::Day;
@@ -79,7 +78,7 @@ pub fn sample_block(rows: u64) -> Vec<u8> {
         all.push(&frame, n, position);
         position = position.plus(frame.len() as u64);
     }
-    let file = FileId { day: Day(0), schema: TickSchema::Quotes, generation: 1, tape: TapeId(1), commit: 0 };
+    let file = FileId { day: Day(0), schema: TickSchema::Quotes, generation: 1, revision: 0, commit: 0 };
     let block_place = BlockPlace { file_id: file, instrument: InstrumentId(3), number: 0 };
     let mut out = Vec::new();
     BlockEncoder::default().encode_plain(&block_place, all.block_rows(), &mut out);

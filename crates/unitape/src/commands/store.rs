@@ -1,11 +1,13 @@
 //! `unitape store`: a tape into sealed days, events out of them, and whether they are as they were sealed.
 
+mod compact;
 mod empty;
 mod info;
 mod key;
 pub mod scan;
 mod verify;
 
+use self::compact::CompactArgs;
 use self::info::InfoArgs;
 pub use self::key::KeyArgs;
 use self::scan::ScanArgs;
@@ -31,7 +33,7 @@ enum StoreCommand {
   unitape store seal tape --store ticks
   unitape store seal tape --store ticks --date 2024-03-11
 
-The store is encrypted. --key names the file of its key, otherwise UNITAPE_STORE_KEY_FILE does. Otherwise the key is beside the store (ticks.key for the store ticks), where the first seal writes it. Nobody can read a store without its key.
+Each seal that adds events makes a generation; scan --as-of reads an earlier one. The store is encrypted. --key names the file of its key, otherwise UNITAPE_STORE_KEY_FILE does. Otherwise the key is beside the store (ticks.key for the store ticks), where the first seal writes it. Nobody can read a store without its key.
 
 A seal adds the events that the store does not have yet, up to the durable position of the tape. A seal that is stopped or killed leaves the store unchanged; run the same command again. Events that do not match their checksums are never sealed. If the tape is damaged, or lacks checksums, the store stays unchanged and the exit code is 3. --skip-damage seals the events after the damage; a later repair of the damaged part is then not sealed any more.")]
     Seal(SealArgs),
@@ -40,6 +42,7 @@ A seal adds the events that the store does not have yet, up to the durable posit
   unitape store scan ticks --schema trades --csv --date 2024-03-11
   unitape store scan ticks --schema bbo --symbols VOD,BARC --since 2024-03-11T14:30 --json
   unitape store scan ticks --schema mbo --with identity --date 2024-03-11 --json
+  unitape store scan ticks --schema trades --as-of 3 --csv
   unitape store scan ticks --json | head
   unitape store scan ticks --schema mbo,trades --venue XLON --events --json --full
 
@@ -64,6 +67,13 @@ Schemas: mbo mbp bbo trades quotes definition status statistics orders reference
 
 --blocks prints one line per block: its day, schema, symbol, generation, number in its file, rows, file, offset and bytes. A block has up to 65,536 rows of one instrument; only the last one of an instrument, schema and day has fewer.")]
     Info(InfoArgs),
+    /// Put the parts of each day together, in full blocks; no answer changes
+    #[command(after_help = "Examples:
+  unitape store compact ticks
+  unitape store compact ticks --date 2024-03-11
+
+Each seal adds a part to the days of its events. Compaction writes the parts of a day into new files with full blocks, compares the result with the old rows, and then replaces them. A scan reads the same before, during and after it, also with --as-of. Old files go when nobody reads them any more. A seal compacts a day that has more than four parts by itself. A day with a damaged block stays as it is; exit code 3.")]
+    Compact(CompactArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -99,6 +109,7 @@ pub fn run(args: StoreArgs) -> output::Result {
         StoreCommand::Scan(args) => scan::run(&args),
         StoreCommand::Verify(args) => verify::run(&args),
         StoreCommand::Info(args) => info::run(&args),
+        StoreCommand::Compact(args) => compact::run(&args),
     }
 }
 
@@ -126,6 +137,7 @@ fn run_seal(args: &SealArgs) -> output::Result {
         output::print_json(&serde_json::json!({
             "generation": sealed.generation, "rows": sealed.rows, "blocks": sealed.blocks,
             "bytes": sealed.bytes, "days": days, "from": sealed.from.0, "to": sealed.to.0,
+            "compacted": sealed.compacted.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "gap": sealed.gap.map(|(from, to)| [from.0, to.0]),
             "accepted_unverified": sealed.accepted.iter().map(|(from, to)| [from.0, to.0]).collect::<Vec<_>>(),
             "checks": read_args::fields(&sealed.damaged, &sealed.unverified),
@@ -133,7 +145,11 @@ fn run_seal(args: &SealArgs) -> output::Result {
     } else {
         print_sealed(args, &sealed)?;
     }
-    let outcome = if sealed.gap.is_some() { CommandOutcome::Flawed } else { CommandOutcome::Clean };
+    if let Some(problem) = &sealed.compaction_problem {
+        note!("unitape: the events are sealed, but {problem}");
+    }
+    let is_flawed = sealed.gap.is_some() || sealed.compaction_problem.is_some();
+    let outcome = if is_flawed { CommandOutcome::Flawed } else { CommandOutcome::Clean };
     read_args::finish_with(&sealed.damaged, &sealed.unverified, sealed.names, outcome)
 }
 
@@ -173,6 +189,9 @@ fn print_sealed(args: &SealArgs, sealed: &SealReport) -> Result<(), CommandFailu
             args.store.display(),
             days.join(", ")
         );
+    }
+    for day in &sealed.compacted {
+        say!("{day} had many parts, which are one now");
     }
     if let Some((from, to)) = sealed.gap {
         note!("unitape: positions {from} to {to} were removed from the tape before they were sealed");

@@ -4,13 +4,19 @@ use crate::commands::tape::utc;
 use crate::output::{grouped, list_known_names, note};
 use std::collections::BTreeMap;
 use unitape_model::{NameKind, UnixNanos};
-use unitape_store::{ScanFilter, Store, StoredTotals, TickSchema};
+use unitape_store::{Error, ScanFilter, Store, StoredTotals, TickSchema};
 
 /// Takes names out of the filter that no sealed event has, and says what there is; false when nothing is left to read.
-pub fn known_names(store: &Store, filter: &mut ScanFilter) -> bool {
+///
+/// # Errors
+/// Fails if the store does not have the generation of the filter yet.
+pub fn known_names(store: &Store, filter: &mut ScanFilter) -> Result<bool, Error> {
     let names = store.names();
-    let is_known = |dict, name: &str| names.get(dict, name.as_bytes()).is_some();
-    let all = |dict| (1..=names.len(dict)).filter_map(move |id| names.name(dict, id));
+    let instruments = store.name_count(NameKind::Instrument, filter.as_of)?;
+    let venues = store.name_count(NameKind::Venue, filter.as_of)?;
+    let count = |dict| if dict == NameKind::Venue { venues } else { instruments };
+    let is_known = |dict, name: &str| names.get(dict, name.as_bytes()).is_some_and(|id| id <= count(dict));
+    let all = |dict| (1..=count(dict)).filter_map(move |id| names.name(dict, id));
     let asked = filter.symbols.len();
     for symbol in filter.symbols.iter().filter(|symbol| !is_known(NameKind::Instrument, symbol)) {
         let names_text = list_known_names(symbol, "symbols", all(NameKind::Instrument));
@@ -21,9 +27,9 @@ pub fn known_names(store: &Store, filter: &mut ScanFilter) -> bool {
         let names_text = list_known_names(venue, "venues", all(NameKind::Venue));
         note!("unitape: nothing in the store is of the venue {venue}; {names_text}");
         filter.venue = None;
-        return false;
+        return Ok(false);
     }
-    asked == 0 || !filter.symbols.is_empty()
+    Ok(asked == 0 || !filter.symbols.is_empty())
 }
 
 /// Prints what the store has, if no event was printed.

@@ -139,8 +139,18 @@ fn print_info(store: &Store, json: bool) -> output::Result {
             .iter()
             .map(|(tape, sealed)| serde_json::json!({"tape": tape.to_string(), "sealed": sealed.0}))
             .collect();
+        let generations: Vec<_> = info
+            .generations
+            .iter()
+            .map(|of| {
+                serde_json::json!({
+                    "generation": of.generation, "committed": of.committed.0, "rows": of.rows,
+                })
+            })
+            .collect();
         output::print_json(&serde_json::json!({
             "format": unitape_store::FORMAT_VERSION, "generation": info.generation,
+            "generations": generations,
             "public_key": info.public_key.to_string(), "rows": totals.rows,
             "blocks": totals.blocks, "bytes": totals.bytes, "bytes_per_row": per_row(&totals),
             "dictionary_bytes": info.dictionary_bytes, "names": names, "tapes": tapes, "days": days,
@@ -150,6 +160,9 @@ fn print_info(store: &Store, json: bool) -> output::Result {
         }))?;
     } else {
         say!("store   format {}, generation {}", unitape_store::FORMAT_VERSION, info.generation);
+        if let Some(last) = info.generations.last() {
+            say!("sealed  {}", utc(last.committed.0));
+        }
         say!("signed  with {}", info.public_key);
         for (tape, sealed) in &info.tapes {
             say!("tape    {tape}, sealed to position {sealed}");

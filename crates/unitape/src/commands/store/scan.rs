@@ -11,8 +11,10 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use unitape_codec::events::{EventLineDetail, write_event};
-use unitape_model::{ClassSet, DefinitionTable, Dictionary, Event, EventKind, FieldClass};
-use unitape_store::{AnswerReader, Day, Error, RowScan, Scan, ScanFilter, Store, StoreProgress, TickSchema};
+use unitape_model::{ClassSet, DefinitionTable, Dictionary, Event, EventKind, FieldClass, UnixNanos};
+use unitape_store::{
+    AnswerReader, AsOf, Day, Error, RowScan, Scan, ScanFilter, Store, StoreProgress, TickSchema,
+};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -28,6 +30,27 @@ pub struct ScanArgs {
     /// Columns of these classes behind those of market data (identity, provenance; repeatable, or with commas)
     #[arg(long, value_name = "CLASS", value_delimiter = ',')]
     with: Vec<String>,
+    /// The store as an earlier generation left it: its number, or a time (the last generation committed by then)
+    #[arg(long, value_name = "GENERATION|TIME")]
+    as_of: Option<String>,
+}
+
+/// Parses a state of a store: digits alone are a generation; a time has a date, or ends in `ns`.
+fn parse_as_of(text: &str) -> Result<AsOf, CommandFailure> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let refuse = || {
+        CommandFailure::Usage(format!(
+            "--as-of: `{text}` is neither a generation (digits) nor a time (2024-03-11T14:30, or nanoseconds as 1710167400000000000ns)"
+        ))
+    };
+    if is_number(text) {
+        return text.parse().map(AsOf::Generation).map_err(|_| refuse());
+    }
+    let time = match text.strip_suffix("ns") {
+        Some(nanoseconds) => nanoseconds.parse().map(UnixNanos).map_err(|_| refuse())?,
+        None => text.parse().map_err(|_| refuse())?,
+    };
+    Ok(AsOf::Time(time))
 }
 
 impl ScanArgs {
@@ -98,7 +121,8 @@ impl SealedArgs {
                 return Err(CommandFailure::Usage(message));
             }
         };
-        Ok(ScanFilter { symbols: selection.instruments.names(), from, to, date: self.date, schemas, venue })
+        let symbols = selection.instruments.names();
+        Ok(ScanFilter { symbols, from, to, date: self.date, schemas, venue, as_of: None })
     }
 
     /// Returns the kinds of events that are asked for; all if there are none.
@@ -181,11 +205,15 @@ impl ScanOutput {
 /// Runs the command.
 pub fn run(args: &ScanArgs) -> output::Result {
     let (mut filter, kinds) = (args.select.filter()?, args.select.kinds()?);
+    filter.as_of = args.as_of.as_deref().map(parse_as_of).transpose()?;
     let output = ScanOutput::new(&args.print, &filter.schemas, &kinds, args.classes()?)?;
     let store = Store::open(&args.dir, &args.key.of_store(&args.dir)?)?;
-    let searched = args.select.describe(&filter);
+    let mut searched = args.select.describe(&filter);
+    if let Some(as_of) = &args.as_of {
+        searched = format!("{searched} --as-of {as_of}").trim_start().to_owned();
+    }
     // Of names that no event has, nothing is read.
-    let is_left = empty::known_names(&store, &mut filter);
+    let is_left = empty::known_names(&store, &mut filter)?;
     let limit = if is_left { args.select.limit().unwrap_or(u64::MAX) } else { 0 };
     let mut printer = ScanPrinter::open(&args.print, kinds)?;
     let printed = printer.print(&TickSource::Store(&store), &filter, output, limit)?;

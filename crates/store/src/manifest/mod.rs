@@ -2,14 +2,20 @@
 //!
 //! ```text
 //! unitape-store 1 CRC LENGTH
-//! STOREID KEYID PUBLICKEY GENERATION
+//! STOREID KEYID PUBLICKEY GENERATION REVISION
 //! PATH LENGTH SHA256                      one line for each file of the store, by path
 //!                                         an empty line
 //! sealed JSON │ signature, 64 bytes
 //! ```
 //!
+//! The generation counts seals that added events, the revision counts manifests: a compaction makes a new revision of the
+//! same generation.
+//!
 //! It is written last, completely and under another name, and then renamed. A seal that is killed before that leaves
 //! the store unchanged.
+
+mod commits;
+mod text;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,11 +23,13 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use unitape_model::{Calendar, Position};
 use unitape_tape::TapeId;
 
+pub use self::commits::{AsOf, GenerationSummary};
+pub(crate) use self::commits::{Commit, CommitEnd, GenerationBounds};
+use self::text::{number_text, position_number, position_numbers, sealed_key, sealed_keys, tape_text};
 use crate::FORMAT_VERSION;
 use crate::day::{Day, DayRule};
 use crate::error::{Error, IoContext, Result};
@@ -30,6 +38,7 @@ use crate::keys::{
     Binding, DayKeys, MasterKey, Piece, PublicKey, Randomness, SIGNATURE_BYTES, StoreId, StoreKeys, hex,
     parse_hex,
 };
+use crate::leases::{self, Lease};
 use crate::schema::TickSchema;
 
 /// Longer than any manifest that there can be a use for.
@@ -58,6 +67,9 @@ pub(crate) struct Manifest {
     /// Counts seals that added something. It is in clear.
     #[serde(skip)]
     pub generation: u64,
+    /// Counts the manifests of the store. It is in clear.
+    #[serde(skip)]
+    pub revision: u64,
     /// The public half of the key that signs. It is in clear.
     #[serde(skip)]
     pub public_key: PublicKey,
@@ -74,8 +86,14 @@ pub(crate) struct Manifest {
     pub day_keys: DayKeys,
     /// Tapes that were sealed, in the order of their first seal.
     pub tapes: Vec<TapeSealProgress>,
-    /// The parts that seals added, in their order.
+    /// What each generation added, by generation.
+    pub commits: Vec<Commit>,
+    /// The parts that seals and compactions wrote, in their order.
     pub parts: Vec<SealedPart>,
+    /// Files that a compaction has replaced, with the first revision that does not name them. Readers of earlier
+    /// revisions may still read them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub replaced: BTreeMap<String, u64>,
     /// The calendar whose session dates are the days, as its text. `None` if the days are UTC dates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calendar: Option<String>,
@@ -115,20 +133,36 @@ pub(crate) struct TapeSealProgress {
     pub unverified: Vec<[u64; 2]>,
 }
 
-/// The events that one seal added to one day.
+/// The events that one seal added to one day, or that a compaction put together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SealedPart {
     pub date: Day,
+    /// The latest one in it.
     pub generation: u64,
-    /// A random number of the seal.
+    /// The revision of the manifest that named the files of a compaction first; 0 for a seal.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub revision: u64,
+    /// A random number of the seal or the compaction.
     #[serde(with = "number_text")]
     pub commit: u128,
+    /// The tapes of its events, in the order of their first seal.
+    pub tapes: Vec<TapeRange>,
+    pub files: Vec<FileEntry>,
+}
+
+/// A tape in a part, and the first and last ordinal of its events there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TapeRange {
     #[serde(with = "tape_text")]
     pub tape: TapeId,
     pub ordinal_first: u64,
     pub ordinal_last: u64,
-    pub files: Vec<FileEntry>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A file of blocks.
@@ -151,9 +185,14 @@ impl SealedPart {
             day: self.date,
             schema: entry.schema,
             generation: self.generation,
-            tape: self.tape,
+            revision: self.revision,
             commit: self.commit,
         }
+    }
+
+    /// Returns each file with its identity.
+    pub fn file_ids(&self) -> impl Iterator<Item = (FileId, &FileEntry)> {
+        self.files.iter().map(|entry| (self.file(entry), entry))
     }
 }
 
@@ -178,6 +217,29 @@ impl Manifest {
         }
         let manifest = file.open(&keys, &path)?;
         Ok((manifest, keys))
+    }
+
+    /// Reads the manifest of the store in `dir`, and takes a lease of the files that it names.
+    pub fn load_with_lease(dir: &Path, master: &MasterKey) -> Result<(Self, StoreKeys, Lease)> {
+        // Each time that this begins again, somebody has ended a seal or a compaction.
+        loop {
+            let (manifest, keys) = Self::load(dir, master)?;
+            let lease = Lease::take(dir, manifest.revision)?;
+            if Self::revision_now(dir)? == manifest.revision {
+                return Ok((manifest, keys, lease));
+            }
+        }
+    }
+
+    /// Reads the revision of the manifest that counts now.
+    pub fn revision_now(dir: &Path) -> Result<u64> {
+        let path = Self::path(dir);
+        let mut start_bytes = Vec::new();
+        let file = unitape_tape::open_regular(&path).with_context("open", &path)?;
+        file.take(2 * LINE_MAX as u64).read_to_end(&mut start_bytes).with_context("read", &path)?;
+        let words = String::from_utf8_lossy(&start_bytes);
+        let revision = words.lines().nth(1).and_then(|ids| parse_ids(&ids.split(' ').collect::<Vec<_>>()));
+        revision.map(|ids| ids.4).ok_or_else(|| Error::damage(&path, 0, "it names no revision"))
     }
 
     /// Makes the manifest of a new store, with a new signing key.
@@ -212,8 +274,9 @@ impl Manifest {
     /// Writes the unencrypted lines after the first line.
     fn clear(&self, keys: &StoreKeys) -> String {
         use std::fmt::Write as _;
-        let Self { public_key, generation, .. } = self;
-        let mut text = format!("{} {} {public_key} {generation}\n", hex(&keys.store.0), hex(&keys.key_id));
+        let Self { public_key, generation, revision, .. } = self;
+        let (store, key) = (hex(&keys.store.0), hex(&keys.key_id));
+        let mut text = format!("{store} {key} {public_key} {generation} {revision}\n");
         for (path, FileDigest { bytes, hash }) in &self.files {
             _ = writeln!(text, "{path} {bytes} {}", hex(hash));
         }
@@ -221,9 +284,11 @@ impl Manifest {
         text
     }
 
-    /// Puts this manifest in the place of the one before.
-    pub fn store_manifest(&self, dir: &Path, keys: &StoreKeys, random: &dyn Randomness) -> Result<()> {
+    /// Puts this manifest in the place of the one before, as its next revision.
+    pub fn store_manifest(&mut self, dir: &Path, keys: &StoreKeys, random: &dyn Randomness) -> Result<()> {
+        self.revision += 1;
         let bytes = self.encode(keys, random)?;
+        leases::prepare(dir, self.revision)?;
         let (new, path) = (Self::path_new(dir), Self::path(dir));
         let mut file = File::create(&new).with_context("make", &new)?;
         file.write_all(&bytes).with_context("write", &new)?;
@@ -242,6 +307,22 @@ impl Manifest {
             Calendar::parse(text).map(Arc::new).map_err(damage)
         };
         Ok(DayRule::new(self.calendar.as_ref().map(parse).transpose()?))
+    }
+
+    /// Puts a part in the place of others, whose files stay for readers that have them. The next revision has it.
+    pub fn replace_parts(&mut self, part: SealedPart, is_replaced: impl Fn(&SealedPart) -> bool) {
+        let revision = self.revision + 1;
+        for old in self.parts.iter().filter(|part| is_replaced(part)) {
+            for (id, _) in old.file_ids() {
+                let path = id.listed_path();
+                self.files.remove(&path);
+                self.replaced.insert(path, revision);
+            }
+        }
+        // The new part stands where the first of the old ones stood.
+        let first = self.parts.iter().position(&is_replaced).unwrap_or(self.parts.len());
+        self.parts.retain(|part| !is_replaced(part));
+        self.parts.insert(first, part);
     }
 
     /// Looks up the seal progress of a tape.
@@ -281,6 +362,7 @@ pub(crate) struct ManifestFile {
     pub key_id: [u8; 16],
     pub public_key: PublicKey,
     pub generation: u64,
+    pub revision: u64,
     pub files: ListedFiles,
     bytes: Vec<u8>,
     body_at: usize,
@@ -319,10 +401,12 @@ impl ManifestFile {
         }
         let Some(ids) = line(body_at) else { return damage_error(body_at, "it names no store and no key") };
         let words: Vec<&str> = ids.split(' ').collect();
-        if words.len() == 2 && words.iter().all(|word| parse_hex(word).is_some_and(|id| id.len() == 16)) {
-            return Err(Error::Unsigned { path: path.into() });
+        // Builds before the format was complete wrote ids alone, or ids, public key and generation.
+        let are_ids = words.iter().take(2).all(|word| parse_hex(word).is_some_and(|id| id.len() == 16));
+        if are_ids && matches!(words.len(), 2 | 4) {
+            return Err(Error::EarlierBuild { path: path.into() });
         }
-        let Some((store, key_id, public_key, generation)) = parse_ids(&words) else {
+        let Some((store, key_id, public_key, generation, revision)) = parse_ids(&words) else {
             return damage_error(body_at, "it names no store, no keys and no generation");
         };
         let (mut files, mut line_offset) = (ListedFiles::new(), body_at + ids.len() + 1);
@@ -346,7 +430,7 @@ impl ManifestFile {
         if bytes.len() < sealed_at + SIGNATURE_BYTES {
             return damage_error(sealed_at, "it is cut short");
         }
-        Ok(Self { store, key_id, public_key, generation, files, bytes, body_at, sealed_at })
+        Ok(Self { store, key_id, public_key, generation, revision, files, bytes, body_at, sealed_at })
     }
 
     /// Returns whether the signature matches the public key that the file names.
@@ -372,17 +456,23 @@ impl ManifestFile {
         if signer.is_none_or(|signer| signer.public() != self.public_key) {
             return Err(damage_error("the key that signs it is not the one that it names"));
         }
-        let (generation, public_key) = (self.generation, self.public_key);
-        Ok(Manifest { generation, public_key, files: std::mem::take(&mut self.files), ..sealed })
+        let is_known = |part: &SealedPart| part.tapes.iter().all(|range| sealed.tape(range.tape).is_some());
+        if !sealed.parts.iter().all(|part| !part.tapes.is_empty() && is_known(part)) {
+            return Err(damage_error("a part of tapes that it does not have"));
+        }
+        let (generation, revision, public_key) = (self.generation, self.revision, self.public_key);
+        let files = std::mem::take(&mut self.files);
+        Ok(Manifest { generation, revision, public_key, files, ..sealed })
     }
 }
 
-/// Reads the ids of a store and its keys, and the generation.
-fn parse_ids(words: &[&str]) -> Option<(StoreId, [u8; 16], PublicKey, u64)> {
-    let [store, key, public, generation] = words else { return None };
+/// Reads the ids of a store and its keys, the generation and the revision.
+fn parse_ids(words: &[&str]) -> Option<(StoreId, [u8; 16], PublicKey, u64, u64)> {
+    let [store, key, public, generation, revision] = words else { return None };
     let id = |text: &str| <[u8; 16]>::try_from(parse_hex(text)?).ok();
     let public = <[u8; 32]>::try_from(parse_hex(public)?).ok()?;
-    Some((StoreId(id(store)?), id(key)?, PublicKey(public), parse_number(generation)?))
+    let (generation, revision) = (parse_number(generation)?, parse_number(revision)?);
+    Some((StoreId(id(store)?), id(key)?, PublicKey(public), generation, revision))
 }
 
 /// Reads a line of the list of files. A path has only unitape's own numbers and names; any other path is refused.
@@ -418,110 +508,6 @@ pub(crate) fn sync_dir(dir: &Path) -> Result<()> {
     File::open(dir).and_then(|f| f.sync_all()).with_context("sync", dir)
 }
 
-impl Serialize for Day {
-    fn serialize<S: Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Day {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> std::result::Result<Self, D::Error> {
-        String::deserialize(d)?.parse().map_err(D::Error::custom)
-    }
-}
-
-impl Serialize for TickSchema {
-    fn serialize<S: Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
-        s.serialize_str(self.name())
-    }
-}
-
-impl<'de> Deserialize<'de> for TickSchema {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> std::result::Result<Self, D::Error> {
-        Self::from_name(&String::deserialize(d)?).ok_or_else(|| D::Error::custom("no schema of ours"))
-    }
-}
-
-mod tape_text {
-    use super::*;
-
-    pub fn serialize<S: Serializer>(tape: &TapeId, s: S) -> std::result::Result<S::Ok, S::Error> {
-        s.collect_str(tape)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<TapeId, D::Error> {
-        u128::from_str_radix(&String::deserialize(d)?, 16).map(TapeId).map_err(D::Error::custom)
-    }
-}
-
-/// Numbers beyond the range of JSON readers.
-mod number_text {
-    use super::*;
-
-    pub fn serialize<S: Serializer>(number: &u128, s: S) -> std::result::Result<S::Ok, S::Error> {
-        s.collect_str(&format_args!("{number:032x}"))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<u128, D::Error> {
-        u128::from_str_radix(&String::deserialize(d)?, 16).map_err(D::Error::custom)
-    }
-}
-
-mod sealed_keys {
-    use super::*;
-
-    pub fn serialize<S: Serializer>(keys: &DayKeys, s: S) -> std::result::Result<S::Ok, S::Error> {
-        s.collect_map(keys.iter().map(|(day, key)| (day, hex(key))))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<DayKeys, D::Error> {
-        let keys = BTreeMap::<Day, String>::deserialize(d)?;
-        let key = |text: String| parse_hex(&text).ok_or_else(|| D::Error::custom("no key in digits"));
-        keys.into_iter().map(|(day, text)| Ok((day, key(text)?))).collect()
-    }
-}
-
-mod sealed_key {
-    use super::*;
-
-    pub fn serialize<S: Serializer>(key: &[u8], s: S) -> std::result::Result<S::Ok, S::Error> {
-        s.serialize_str(&hex(key))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<Vec<u8>, D::Error> {
-        parse_hex(&String::deserialize(d)?).ok_or_else(|| D::Error::custom("no key in digits"))
-    }
-}
-
-/// A position is a plain number here.
-mod position_number {
-    use super::*;
-
-    pub fn serialize<S: Serializer>(position: &Position, s: S) -> std::result::Result<S::Ok, S::Error> {
-        s.serialize_u64(position.0)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<Position, D::Error> {
-        u64::deserialize(d).map(Position)
-    }
-}
-
-/// So are the positions of days.
-mod position_numbers {
-    use super::*;
-
-    type Days = BTreeMap<Day, Position>;
-
-    pub fn serialize<S: Serializer>(days: &Days, s: S) -> std::result::Result<S::Ok, S::Error> {
-        s.collect_map(days.iter().map(|(day, position)| (day, position.0)))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<Days, D::Error> {
-        let days = BTreeMap::<Day, u64>::deserialize(d)?;
-        Ok(days.into_iter().map(|(day, position)| (day, Position(position))).collect())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -553,13 +539,20 @@ mod tests {
                 missing: Vec::new(),
                 unverified: Vec::new(),
             }],
+            commits: vec![Commit {
+                generation: 2,
+                committed: 7_000,
+                rows: 70_000,
+                names: vec![4, 0, 9],
+                ends: vec![CommitEnd { date: Day(19_000), tape: TapeId(0xabc), ordinal_last: 70_000 }],
+            }],
+            replaced: [("2022-01-08/bbo/00000001.blocks".to_owned(), 3)].into(),
             parts: vec![SealedPart {
                 date: Day(19_000),
                 generation: 2,
+                revision: 0,
                 commit: 5 << 100,
-                tape: TapeId(0xabc),
-                ordinal_first: 1,
-                ordinal_last: 70_000,
+                tapes: vec![TapeRange { tape: TapeId(0xabc), ordinal_first: 1, ordinal_last: 70_000 }],
                 files: vec![entry],
             }],
             ..Manifest::new(keys, &SystemRandomness).unwrap()
@@ -572,7 +565,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let master = MasterKey::random(&SystemRandomness).unwrap();
         let keys = StoreKeys::new(&master, StoreId([3; 16]));
-        let manifest = sample(&keys);
+        let mut manifest = sample(&keys);
         manifest.store_manifest(dir.path(), &keys, &SystemRandomness).unwrap();
         assert_eq!(Manifest::load(dir.path(), &master).unwrap().0, manifest);
         let good = fs::read(Manifest::path(dir.path())).unwrap();
@@ -610,6 +603,9 @@ mod tests {
             ("dictionary.log", true),
             ("2024-03-11/bbo/00000001.blocks", true),
             ("undated/quarantine/100000001.blocks", true),
+            ("2024-03-11/bbo/00000001-0000000a.blocks", true),
+            ("2024-03-11/bbo/00000001-00000000.blocks", false),
+            ("2024-03-11/bbo/00000001-a.blocks", false),
             ("2024-03-11/bbo/1.blocks", false),
             ("2024-03-11/bbo/0000000A.blocks", false),
             ("2024-03-11/nope/00000001.blocks", false),
@@ -637,7 +633,10 @@ mod tests {
         assert!(old.contains("seal its tapes again"), "{old}");
         let body = format!("{0} {0}\nsealed", "5a".repeat(16));
         let unsigned = parse(&[head_of(body.as_bytes()).as_bytes(), body.as_bytes()].concat());
-        assert!(matches!(unsigned, Err(Error::Unsigned { .. })), "{unsigned:?}");
+        assert!(matches!(unsigned, Err(Error::EarlierBuild { .. })), "{unsigned:?}");
+        let body = format!("{0} {0} {1} 4\n\nsealed", "5a".repeat(16), "b7".repeat(32));
+        let four_words = parse(&[head_of(body.as_bytes()).as_bytes(), body.as_bytes()].concat());
+        assert!(matches!(four_words, Err(Error::EarlierBuild { .. })), "{four_words:?}");
         let other_format = parse(b"format = 1\n");
         assert!(matches!(other_format, Err(Error::Damage { .. })), "{other_format:?}");
         let nothing = check_format(Path::new("no such directory"));

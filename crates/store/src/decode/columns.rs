@@ -1,0 +1,278 @@
+//! Opens the columns of a block: the tables of its chunks, and a reader for each column.
+
+use std::ops::Range;
+
+use unitape_model::schema::at;
+use unitape_model::{EventKind, FieldClass};
+
+use super::{BlockFault, OpenBlock};
+use crate::block::{BlockHeader, ENTRY, START, special};
+use crate::cells::EventKindLayout;
+use crate::column::{ColumnReader, VECTOR};
+
+pub(super) const TS_EVENT: u16 = at::TS_EVENT as u16;
+pub(super) const VENUE: u16 = at::VENUE as u16;
+
+/// A column of a block that is being read.
+pub(super) struct BlockColumn<'a> {
+    pub column_number: u16,
+    pub value_bytes: u8,
+    pub chunk: ColumnReader<'a>,
+    /// Where its values begin, for errors.
+    values_start: usize,
+    /// Values that are not read yet.
+    values_left: usize,
+    /// Values of a vector of which a part has been given: a layout has no whole vector of rows in each of the block.
+    buffer: Vec<u64>,
+    buffer_at: usize,
+}
+
+impl BlockColumn<'_> {
+    pub fn fault(&self, reason: &'static str) -> BlockFault {
+        BlockFault { offset: self.values_start, reason }
+    }
+
+    /// Reads the next values into `out`.
+    pub fn next(&mut self, out: &mut [u64]) -> Result<(), BlockFault> {
+        let mut at = 0;
+        while at < out.len() {
+            if self.buffer_at < self.buffer.len() {
+                let n = (self.buffer.len() - self.buffer_at).min(out.len() - at);
+                out[at..at + n].copy_from_slice(&self.buffer[self.buffer_at..][..n]);
+                (self.buffer_at, at) = (self.buffer_at + n, at + n);
+                continue;
+            }
+            let n = self.next_vector()?;
+            if n <= out.len() - at {
+                self.chunk.next(&mut out[at..at + n]).map_err(|reason| self.fault(reason))?;
+                at += n;
+            } else {
+                self.fill_buffer(n)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes over the next `n` values.
+    pub fn skip_values(&mut self, n: usize) -> Result<(), BlockFault> {
+        let mut left = n;
+        while left > 0 {
+            let buffered = (self.buffer.len() - self.buffer_at).min(left);
+            (self.buffer_at, left) = (self.buffer_at + buffered, left - buffered);
+            if left == 0 {
+                break;
+            }
+            let n = self.next_vector()?;
+            if n <= left {
+                self.chunk.skip_vector(n).map_err(|reason| self.fault(reason))?;
+                left -= n;
+            } else {
+                self.fill_buffer(n)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the next vector from the values that are left. Returns how many it has.
+    fn next_vector(&mut self) -> Result<usize, BlockFault> {
+        let n = self.values_left.min(VECTOR);
+        self.values_left -= n;
+        if n == 0 { Err(self.fault("more rows of a layout than the block says")) } else { Ok(n) }
+    }
+
+    fn fill_buffer(&mut self, n: usize) -> Result<(), BlockFault> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(n, 0);
+        self.chunk.next(&mut buffer).map_err(|reason| self.fault(reason))?;
+        (self.buffer, self.buffer_at) = (buffer, 0);
+        Ok(())
+    }
+
+    pub fn is_at_end(&self) -> bool {
+        self.values_left == 0 && self.buffer_at == self.buffer.len() && self.chunk.is_at_end()
+    }
+}
+
+/// The open cells of one layout.
+pub(super) struct LayoutColumns<'a> {
+    pub plan: &'static EventKindLayout,
+    pub columns: Vec<BlockColumn<'a>>,
+    pub rows: usize,
+    /// Rows that are not read yet.
+    pub rows_left: usize,
+}
+
+impl<'a> LayoutColumns<'a> {
+    /// The column of venues, if a row of the layout has one.
+    pub fn venues(&mut self) -> Option<&mut BlockColumn<'a>> {
+        self.columns.iter_mut().find(|column| self.plan.has_venue && column.column_number == VENUE)
+    }
+}
+
+/// The columns of a block that are open.
+#[derive(Default)]
+pub(super) struct OpenColumns<'a> {
+    pub special_columns: Vec<BlockColumn<'a>>,
+    /// Of a block with rows of several tapes.
+    pub tape_column: Option<BlockColumn<'a>>,
+    pub shared_columns: Vec<BlockColumn<'a>>,
+    pub layouts: Vec<LayoutColumns<'a>>,
+    pub market_tail: Range<usize>,
+    pub identity_tail: Range<usize>,
+}
+
+impl<'a> OpenColumns<'a> {
+    pub fn into_columns(self) -> impl Iterator<Item = BlockColumn<'a>> {
+        let own = self.layouts.into_iter().flat_map(|layout| layout.columns);
+        self.special_columns.into_iter().chain(self.tape_column).chain(self.shared_columns).chain(own)
+    }
+
+    pub fn columns(&self) -> impl Iterator<Item = &BlockColumn<'a>> {
+        let own = self.layouts.iter().flat_map(|layout| &layout.columns);
+        self.special_columns.iter().chain(&self.tape_column).chain(&self.shared_columns).chain(own)
+    }
+}
+
+/// Opens the columns of the chunks that are open.
+pub(super) fn open<'a>(
+    block: &OpenBlock<'a>,
+    head: &BlockHeader,
+    tables: &mut Vec<Vec<u64>>,
+    columns: &mut OpenColumns<'a>,
+) -> Result<(), BlockFault> {
+    for class in FieldClass::ALL {
+        let Some(part) = block.parts[class.index()].clone() else { continue };
+        let table_end = part.start + usize::from(head.chunk_size(class).columns) * ENTRY;
+        let block_fault = |offset, reason| Err(BlockFault { offset, reason });
+        let Some(table) = block.bytes.get(part.start..table_end.min(part.end)) else {
+            return block_fault(part.start, "a chunk that is cut short");
+        };
+        let has_several_tapes = head.single_tape().is_none();
+        let (expected, mut column_start) = (special::of_class(class, has_several_tapes), table_end);
+        // Layouts of this table that have begun.
+        let mut begun = 0;
+        for (i, entry) in table.chunks_exact(ENTRY).enumerate() {
+            let entry_at = part.start + i * ENTRY;
+            let number = u16::from_le_bytes([entry[0], entry[1]]);
+            let (width, encoding) = (entry[2], entry[3]);
+            let length = u32::from_le_bytes(entry[4..8].try_into().expect("four bytes")) as usize;
+            if expected.get(i).map_or(number >= special::ORDINAL, |special| *special != number) {
+                return block_fault(entry_at, "a column that is missing");
+            }
+            if number == special::LAYOUT {
+                begin_layout(head, class, columns, begun, (width, encoding, length))
+                    .map_err(|reason| BlockFault { offset: entry_at, reason })?;
+                begun += 1;
+                continue;
+            }
+            let range = column_start..column_start.saturating_add(length);
+            if range.end > part.end {
+                return block_fault(entry_at, "a column that leaves its chunk");
+            }
+            column_start = range.end;
+            let (list, rows) = match number {
+                special::MARKET_TAIL => {
+                    columns.market_tail = range;
+                    continue;
+                }
+                special::IDENTITY_TAIL => {
+                    columns.identity_tail = range;
+                    continue;
+                }
+                special::ORDINAL.. => (&mut columns.special_columns, head.rows as usize),
+                _ if begun == 0 => (&mut columns.shared_columns, head.rows as usize),
+                _ => {
+                    let layout = &mut columns.layouts[begun - 1];
+                    (&mut layout.columns, layout.rows)
+                }
+            };
+            let memory = tables.pop().unwrap_or_default();
+            let chunk = ColumnReader::open(block.bytes, range.clone(), encoding, width, memory);
+            let chunk = chunk.map_err(|message| BlockFault { offset: entry_at, reason: message })?;
+            let column = BlockColumn {
+                column_number: number,
+                value_bytes: width,
+                chunk,
+                values_start: range.start,
+                values_left: rows,
+                buffer: Vec::new(),
+                buffer_at: 0,
+            };
+            match number {
+                special::TAPE_INDEX => columns.tape_column = Some(column),
+                _ => list.push(column),
+            }
+        }
+        if column_start != part.end || table.len() < expected.len() * ENTRY {
+            return block_fault(part.start, "a table that does not cover its chunk");
+        }
+        if begun != columns.layouts.len() {
+            return block_fault(part.start, "a layout that is missing");
+        }
+    }
+    let layouts = &columns.layouts;
+    let layout_rows = layouts.iter().try_fold(0usize, |sum, layout| sum.checked_add(layout.rows));
+    let kinds = layouts.iter().fold(0, |all, layout| all | 1 << layout.plan.kind as u8);
+    if layout_rows != Some(head.rows as usize) || kinds != head.kinds.0 {
+        return Err(BlockFault { offset: START, reason: "layouts of other rows than the block has" });
+    }
+    let is_whole = block.is_whole();
+    check_cells(&mut columns.shared_columns, at::TS_EVENT, at::INSTRUMENT, is_whole)?;
+    let has_cell = |columns: &[BlockColumn<'_>], offset: u16, width| {
+        columns.iter().any(|column| (column.column_number, column.value_bytes) == (offset, width))
+    };
+    let mut is_sound = has_cell(&columns.shared_columns, TS_EVENT, 8);
+    for layout in &mut columns.layouts {
+        check_cells(&mut layout.columns, at::INSTRUMENT, layout.plan.fixed, is_whole)?;
+        is_sound &= !layout.plan.has_venue || has_cell(&layout.columns, VENUE, 2);
+    }
+    if is_sound { Ok(()) } else { Err(BlockFault { offset: START, reason: NOT_COVERED }) }
+}
+
+const NOT_COVERED: &str = "columns that do not cover the frame";
+
+/// Begins the layout with this index: in the table of market data as a new one, in another table as the same one again.
+fn begin_layout(
+    head: &BlockHeader,
+    class: FieldClass,
+    columns: &mut OpenColumns<'_>,
+    index: usize,
+    (kind, layout, rows): (u8, u8, usize),
+) -> Result<(), &'static str> {
+    let kind = EventKind::from_u8(kind).filter(|kind| !kind.is_meta());
+    let plan = kind.and_then(|kind| EventKindLayout::find_layout(kind, layout));
+    let plan = plan.ok_or("a layout that there is not")?;
+    if class == FieldClass::Market {
+        let is_new = !columns.layouts.iter().any(|known| std::ptr::eq(known.plan, plan));
+        if !is_new || !(1..=head.rows as usize).contains(&rows) {
+            return Err("a layout that no block has");
+        }
+        columns.layouts.push(LayoutColumns { plan, columns: Vec::new(), rows, rows_left: rows });
+        return Ok(());
+    }
+    let is_same =
+        columns.layouts.get(index).is_some_and(|known| std::ptr::eq(known.plan, plan) && known.rows == rows);
+    if is_same { Ok(()) } else { Err("a layout that the market data do not have there") }
+}
+
+/// Puts cells into the order of the frame. Fails if two overlap, or if they do not lie between `start` and `end`; if all
+/// classes are open, also if they leave a gap. Then no byte is written twice or left out.
+fn check_cells(
+    columns: &mut [BlockColumn<'_>],
+    start: usize,
+    end: usize,
+    is_whole: bool,
+) -> Result<(), BlockFault> {
+    columns.sort_unstable_by_key(|column| column.column_number);
+    let (mut next, mut is_tiled) = (start, true);
+    for column in columns.iter() {
+        let offset = usize::from(column.column_number);
+        is_tiled &= offset == next;
+        if offset < next {
+            return Err(column.fault("a column that does not follow"));
+        }
+        next = offset + usize::from(column.value_bytes);
+    }
+    let is_sound = next <= end && (!is_whole || (is_tiled && next == end));
+    if is_sound { Ok(()) } else { Err(BlockFault { offset: START, reason: NOT_COVERED }) }
+}
