@@ -90,7 +90,7 @@ pub struct DataQuery {
 }
 
 impl DataQuery {
-    /// Makes the query of a filter.
+    /// Makes the query of a filter. A server answers from the newest state of a store, whatever `as_of` is.
     pub fn new(dataset: &str, depth: ReadDepth, filter: &ScanFilter) -> Self {
         Self {
             dataset: dataset.to_owned(),
@@ -107,6 +107,7 @@ impl DataQuery {
     /// Returns the filter of the query.
     pub fn filter(&self) -> ScanFilter {
         ScanFilter {
+            as_of: None,
             symbols: self.symbols.clone(),
             from: self.since_ns.map(UnixNanos),
             to: self.until_ns.map(UnixNanos),

@@ -109,7 +109,7 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
     let missing = format!("gone{HOSTILE}");
     let params = json!({"wash_trade": {(missing.clone()): 1}}).to_string();
     ran(&["watch", "run", "h", "--alerts", "ha", "--until-end"]).code(0);
-    let table: [&[&str]; 59] = [
+    let table: [&[&str]; 61] = [
         &["tape", "cat", "h"],
         &["tape", "cat", "h", "--full", "--all"],
         &["tape", "cat", "hf"],
@@ -155,6 +155,8 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
         &["store", "scan", "hs", "--key", &missing],
         &["store", "scan", "hs", "--schema", &missing],
         &["store", "info", &missing],
+        &["store", "scan", "hs", "--as-of", &missing],
+        &["store", "compact", &missing],
         &["store", "verify", "hs", "--public-key", &missing],
         &["decode", "jsonl", &name],
         &["decode", "fix", "h.fix"],
@@ -261,6 +263,9 @@ const PRINTS: &str = "
     store scan s
     store scan s --json
     store scan s --schema trades --csv
+    store scan s --as-of 1
+    store compact s
+    store compact s --json
     store verify s
     store verify s --json
     store info s
