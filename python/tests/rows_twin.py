@@ -22,7 +22,9 @@ def row_of(event, schema):
         row["sequence"] = event.get("src_seq")
         for column, field in [("bid_px_00", "bid"), ("ask_px_00", "ask"), ("bid_sz_00", "bid_qty"), ("ask_sz_00", "ask_qty")]:
             row[column] = event.get(field)
-        row |= {"cond": "partial" if event.get("partial") is True else None, "bid_venue": None, "ask_venue": None}
+        words = ["partial"] if event.get("partial") is True else []
+        words += [event["cond"]] if event.get("cond") is not None else []
+        row |= {"cond": "+".join(words) if words else None, "bid_venue": event.get("bid_venue"), "ask_venue": event.get("ask_venue")}
     else:
         row["action"] = ACTIONS.get(event.get("action"), "T")
         row["side"] = SIDES.get(event.get("side"), "N")

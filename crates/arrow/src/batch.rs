@@ -1,15 +1,13 @@
 //! Rows of one schema, gathered column by column into record batches.
 
-use crate::columns::{
-    CodeColumn, FixedColumn, NameColumn, PriceColumn, ScaledSize, SizeColumn, TextColumn, nulls,
-};
+use crate::columns::{CodeColumn, FixedColumn, NameColumn, PriceColumn, ScaledSize, SizeColumn, TextColumn};
 use crate::fields::FieldColumns;
 use crate::{BatchOptions, Error, MisfitAction};
 use arrow_array::types::{TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, RecordBatch, StringArray};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::SchemaRef;
 use std::sync::Arc;
-use unitape_model::row::{PARTIAL, flag_words, id_text, side, trade_action};
+use unitape_model::row::{flag_words, id_text, quote_condition, side, trade_action};
 use unitape_model::{
     Dictionary, Event, EventField, EventFieldSpec, EventKind, EventRow, EventSchema, EventValue, FieldLayout,
     NameKind, RowColumn, RowSchema,
@@ -55,8 +53,17 @@ struct BboColumns {
     ask: PriceField,
     bid_size: SizeField,
     ask_size: SizeField,
-    /// The rows that state only the values that they have.
-    partial_rows: Vec<usize>,
+    extension: BboExtensionColumns,
+}
+
+/// The columns whose values are in the extensions of frames, which most feeds do not have.
+#[derive(Debug)]
+struct BboExtensionColumns {
+    cond: TextColumn,
+    bid_venue: NameColumn,
+    ask_venue: NameColumn,
+    /// Number of rows that the columns have: those up to the last row with an extension. The rest are null.
+    rows: usize,
 }
 
 #[derive(Debug)]
@@ -100,7 +107,7 @@ impl RowBatchBuilder {
                 ask: price(EventField::Ask),
                 bid_size: size("bid_sz_00", EventField::BidQty),
                 ask_size: size("ask_sz_00", EventField::AskQty),
-                partial_rows: Vec::new(),
+                extension: BboExtensionColumns::new(),
             })),
             RowSchema::Trades => RowBody::Trades(Box::new(TradeColumns {
                 action: CodeColumn::new(ACTIONS.map(str::to_owned), rows),
@@ -158,7 +165,7 @@ impl RowBatchBuilder {
     #[inline]
     pub fn is_full(&self) -> bool {
         let text_bytes = match &self.body {
-            RowBody::Bbo(_) => 0,
+            RowBody::Bbo(columns) => columns.extension.cond.text_bytes(),
             RowBody::Trades(columns) => columns.match_id.text_bytes() + columns.cond.text_bytes(),
             RowBody::Fields { columns, .. } => columns.text_bytes(),
         };
@@ -169,6 +176,10 @@ impl RowBatchBuilder {
     pub fn forget_ids(&mut self) {
         self.symbol.forget_ids();
         self.venue.forget_ids();
+        if let RowBody::Bbo(columns) = &mut self.body {
+            columns.extension.bid_venue.forget_ids();
+            columns.extension.ask_venue.forget_ids();
+        }
     }
 
     /// Adds the row of an event. An error adds nothing.
@@ -193,12 +204,7 @@ impl RowBatchBuilder {
         let row = EventRow { event: *event, names };
         self.class_columns.scale(&row, &mut scaler)?;
         match &mut self.body {
-            RowBody::Bbo(columns) => {
-                columns.push(event, &mut scaler)?;
-                if event.is_partial() {
-                    columns.partial_rows.push(self.rows);
-                }
-            }
+            RowBody::Bbo(columns) => columns.push(&row, self.rows, &mut scaler)?,
             RowBody::Trades(columns) => columns.push(event, &mut scaler)?,
             RowBody::Fields { columns, .. } => {
                 columns.scale(&row, &mut scaler)?;
@@ -238,13 +244,7 @@ impl RowBatchBuilder {
             RowBody::Bbo(bbo) => {
                 columns.extend([sequence, bbo.bid.column.finish(), bbo.ask.column.finish()]);
                 columns.extend([bbo.bid_size.column.finish(), bbo.ask_size.column.finish()]);
-                columns.push(match std::mem::take(&mut bbo.partial_rows) {
-                    partial if partial.is_empty() => nulls(&DataType::Utf8, rows),
-                    partial => condition_column(&partial, rows),
-                });
-                // No event has the venues of its sides yet.
-                let absent = columns.len()..columns.len() + 2;
-                columns.extend(absent.map(|i| nulls(self.arrow_schema.field(i).data_type(), rows)));
+                columns.extend(bbo.extension.finish(rows)?);
             }
             RowBody::Trades(trades) => {
                 columns.extend([trades.action.finish()?, trades.side.finish()?]);
@@ -267,16 +267,60 @@ impl RowBatchBuilder {
 }
 
 impl BboColumns {
-    /// Adds a row, or nothing if a size is refused.
+    /// Adds the row behind `rows` others, or nothing if a size is refused.
     #[inline]
-    fn push(&mut self, event: &Event<'_>, scaler: &mut SizeScaler) -> Result<(), Error> {
+    fn push(&mut self, row: &EventRow<'_>, rows: usize, scaler: &mut SizeScaler) -> Result<(), Error> {
+        let event = &row.event;
         let bid_size = self.bid_size.scaled_size(event, scaler)?;
         let ask_size = self.ask_size.scaled_size(event, scaler)?;
+        if event.has_extension() {
+            self.extension.push(row, rows)?;
+        }
         self.bid.push(event);
         self.ask.push(event);
         self.bid_size.column.push(bid_size);
         self.ask_size.column.push(ask_size);
         Ok(())
+    }
+}
+
+impl BboExtensionColumns {
+    fn new() -> Self {
+        let venues = || NameColumn::new(NameKind::Venue, 0);
+        Self { cond: TextColumn::new(0), bid_venue: venues(), ask_venue: venues(), rows: 0 }
+    }
+
+    /// Adds the values of the row behind `rows` others, or nothing if the names are too long together.
+    fn push(&mut self, row: &EventRow<'_>, rows: usize) -> Result<(), Error> {
+        let id = |field| {
+            let spec = row.event.schema().get(field).expect("a field of a bbo");
+            match row.event.value(spec, &mut [0; 36]) {
+                Some(EventValue::Sym(_, id)) => id,
+                _ => 0,
+            }
+        };
+        let bid_key = self.bid_venue.key(id(EventField::BidVenue), row.names)?;
+        let ask_key = self.ask_venue.key(id(EventField::AskVenue), row.names)?;
+        self.extend_with_nulls(rows);
+        self.cond.push(quote_condition(&row.event).as_deref());
+        self.bid_venue.push(bid_key);
+        self.ask_venue.push(ask_key);
+        self.rows = rows + 1;
+        Ok(())
+    }
+
+    fn extend_with_nulls(&mut self, rows: usize) {
+        let missing = rows - self.rows;
+        self.cond.push_nulls(missing);
+        self.bid_venue.push_nulls(missing);
+        self.ask_venue.push_nulls(missing);
+    }
+
+    /// Makes the columns of a batch of `rows` rows, and leaves them empty.
+    fn finish(&mut self, rows: usize) -> Result<[ArrayRef; 3], Error> {
+        self.extend_with_nulls(rows);
+        self.rows = 0;
+        Ok([self.cond.finish(), self.bid_venue.finish()?, self.ask_venue.finish()?])
     }
 }
 
@@ -354,13 +398,6 @@ impl SizeScaler {
         let size = size.to_string();
         Err(Error::SizeMisfit { column, seq: self.address.seq, size, data_type, remedy })
     }
-}
-
-/// Returns the column of conditions of quotes of which these rows are partial.
-fn condition_column(partial: &[usize], rows: usize) -> ArrayRef {
-    let mut conditions = vec![None; rows];
-    partial.iter().for_each(|row| conditions[*row] = Some(PARTIAL));
-    Arc::new(StringArray::from(conditions))
 }
 
 #[inline]

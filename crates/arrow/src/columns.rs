@@ -33,6 +33,16 @@ impl<T: ArrowNativeType> FixedColumn<T> {
         self.values.push(value.unwrap_or_default());
     }
 
+    /// Appends `n` nulls.
+    fn push_nulls(&mut self, n: usize) {
+        // Zero nulls would allocate a buffer.
+        if n == 0 {
+            return;
+        }
+        self.nulls.append_n_nulls(n);
+        self.values.resize(self.values.len() + n, T::default());
+    }
+
     /// Returns the values, and leaves the column empty.
     fn take_values(&mut self) -> (Vec<T>, Option<NullBuffer>) {
         let empty = Vec::with_capacity(self.values.len());
@@ -267,6 +277,11 @@ impl NameColumn {
         self.keys.push(key);
     }
 
+    /// Appends `n` nulls.
+    pub fn push_nulls(&mut self, n: usize) {
+        self.keys.push_nulls(n);
+    }
+
     /// Forgets the ids: after a cut of the tape an id may have another name.
     pub fn forget_ids(&mut self) {
         self.key_of_id.clear();
@@ -331,6 +346,15 @@ impl TextColumn {
         self.ends.push(i32::try_from(self.value_text.len()).expect("a batch of texts below 2 GiB"));
     }
 
+    /// Appends `n` nulls.
+    pub fn push_nulls(&mut self, n: usize) {
+        if n == 0 {
+            return;
+        }
+        self.nulls.append_n_nulls(n);
+        self.ends.resize(self.ends.len() + n, *self.ends.last().expect("the start of the first text"));
+    }
+
     /// Returns the bytes of the texts.
     pub fn text_bytes(&self) -> usize {
         self.value_text.len()
@@ -342,11 +366,6 @@ impl TextColumn {
         let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
         Arc::new(StringArray::new(offsets, Buffer::from_vec(text), self.nulls.finish()))
     }
-}
-
-/// Returns an array of nulls.
-pub fn nulls(data_type: &DataType, rows: usize) -> ArrayRef {
-    arrow_array::new_null_array(data_type, rows)
 }
 
 /// Returns a size in units of 10^-places.

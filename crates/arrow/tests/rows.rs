@@ -135,8 +135,19 @@ fn frame() -> impl Strategy<Value = RandomFrame> {
     let entry_text = (1u16..170, "[\\x20-\\x7e\u{e9}]{0,9}").prop_map(|(tag, text)| (tag, text.into_bytes()));
     let entry_partial =
         prop_oneof![3 => Just(2u8), 1 => any::<u8>()].prop_map(|is| (EventField::Partial as u16, vec![is]));
-    let entries =
-        proptest::collection::vec(prop_oneof![entry, entry_decimal, entry_text, entry_partial], 0..6);
+    let entry_cond = "[A-Z+]{0,2}".prop_map(|text| (EventField::Cond as u16, text.into_bytes()));
+    let side_venue = prop_oneof![Just(EventField::BidVenue as u16), Just(EventField::AskVenue as u16)];
+    let entry_venue = (side_venue, 0u32..3).prop_map(|(tag, id)| (tag, id.to_le_bytes().to_vec()));
+    let entry = prop_oneof![
+        entry,
+        entry_decimal,
+        entry_text,
+        entry_partial,
+        entry_cond,
+        entry_venue.clone(),
+        entry_venue
+    ];
+    let entries = proptest::collection::vec(entry, 0..6);
     (
         any::<[u8; 32]>(),
         small_id,

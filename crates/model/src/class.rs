@@ -75,6 +75,7 @@ impl FieldClass {
             F::TsRecv | F::SrcSeq | F::Venue | F::Bank | F::Mic | F::Instr | F::Instrs | F::Index => {
                 Self::Market
             }
+            F::BidVenue | F::AskVenue => Self::Market,
             F::Symbol | F::Figi | F::Class | F::Underlying | F::Ccy | F::Venues => Self::Market,
             F::Bid
             | F::BidQty

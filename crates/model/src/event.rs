@@ -395,6 +395,19 @@ impl<'a> Event<'a> {
         (!is_stated(EventField::Qty) && !is_stated(EventField::Left)).then_some(reduced)
     }
 
+    /// Returns the text of a field that is always in the extension, such as `cond` of a `bbo`. Returns `None` if the field
+    /// is absent.
+    #[inline]
+    pub fn extension_text(&self, field: EventField) -> Option<&'a str> {
+        std::str::from_utf8(self.extension_value(field as u16)?).ok()
+    }
+
+    /// Returns whether the frame has an extension. Without one, every field that is always in the extension is absent.
+    #[inline]
+    pub fn has_extension(&self) -> bool {
+        self.has_extension
+    }
+
     fn has_partial_field(&self) -> bool {
         self.extension_value(EventField::Partial as u16) == Some(&[2])
     }

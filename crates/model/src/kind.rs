@@ -244,7 +244,8 @@ fields! {
     158 SourceTape "source_tape", 159 RuleVersion "rule_version", 160 ParamsHash "params_hash",
     161 Score "score", 162 Assigned "assigned", 163 EntriesUsed "entries_used",
     164 EntriesQuarantined "entries_quarantined", 165 EntriesIgnored "entries_ignored",
-    166 Partial "partial", 167 QtyReduced "qty_reduced",
+    166 Partial "partial", 167 QtyReduced "qty_reduced", 168 BidVenue "bid_venue",
+    169 AskVenue "ask_venue",
 }
 
 #[cfg(test)]

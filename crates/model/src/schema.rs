@@ -28,7 +28,7 @@ pub enum FieldLayout {
     Sym { dict: NameKind, offset: u16 },
     /// Interned id in the venue's place, of the venue or of the bank that quotes; bit 6 of the next byte marks a bank.
     Publisher { bank: bool },
-    /// Interned id, u32 in the extension.
+    /// Interned id, u32 in the extension. That of a venue has 16 bits there too: the upper two bytes are 0.
     SymExt { dict: NameKind },
     /// Interned ids, u32 each, in the extension.
     Syms { dict: NameKind },
@@ -392,6 +392,9 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             optional_field(EventField::Ccy, TEXT_EXT),
             added_field(EventField::Cause, FieldLayout::TapePosition { offset: EXT_ONLY }),
             added_field(EventField::Partial, FieldLayout::Bool { offset: EXT_ONLY, shift: 0 }),
+            added_field(EventField::Cond, TEXT_EXT),
+            added_field(EventField::BidVenue, sym_ext(NameKind::Venue)),
+            added_field(EventField::AskVenue, sym_ext(NameKind::Venue)),
         ],
     },
     EventSchema {

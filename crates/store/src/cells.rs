@@ -237,6 +237,22 @@ impl EventKindLayout {
         }
     }
 
+    /// Returns whether a frame may have ids in market data besides its instrument and its venue, in the fixed part.
+    pub fn has_more_fixed_names(&self) -> bool {
+        let is_market = |offset: usize| {
+            self.cells
+                .iter()
+                .any(|cell| usize::from(cell.offset) == offset && cell.class == FieldClass::Market)
+        };
+        let mut more = self.ids.iter().filter(|(offset, _)| !matches!(*offset, at::INSTRUMENT | at::VENUE));
+        more.any(|(offset, _)| is_market(*offset))
+    }
+
+    /// Returns whether a frame may have ids in the market data of its extension.
+    pub fn lists_market_names(&self) -> bool {
+        self.lists.iter().any(|(tag, _)| self.market_tags.contains(tag))
+    }
+
     /// Returns the class of an entry of the extension. An entry that is no field of this kind comes from the feed, and
     /// its class is identity.
     pub fn class_of_tag(&self, tag: u16) -> FieldClass {

@@ -59,11 +59,11 @@ fn line_json(column: &RowColumn, schema: RowSchema, line: &Map<String, Value>, e
             ("trade", ..) | (_, _, "R") => "T".into(),
             _ => "F".into(),
         },
-        "cond" if kind == "bbo" => match get("partial") {
-            Value::Bool(true) => "partial".into(),
-            _ => Value::Null,
+        "cond" if kind == "bbo" => match (get("partial"), get("cond")) {
+            (Value::Bool(true), Value::Null) => "partial".into(),
+            (Value::Bool(true), cond) => format!("partial+{}", cond.as_str().unwrap()).into(),
+            (_, cond) => cond,
         },
-        "bid_venue" | "ask_venue" => Value::Null,
         "order_id" => get("oid"),
         "price" => get("px"),
         "size" => get("qty"),
@@ -112,8 +112,8 @@ fn columns_have_the_values_of_event_lines() {
             }
         }
     }
-    // Payments have no symbol, for example, and no event has the venues of its sides yet.
-    let may_lack = ["publisher_id", "instrument_id", "symbol", "venue", "bid_venue", "ask_venue"];
+    // Payments have no symbol, for example.
+    let may_lack = ["publisher_id", "instrument_id", "symbol", "venue"];
     for schema in RowSchema::ALL {
         let names = schema.all_columns().iter().map(|column| column.name);
         let missing: Vec<&str> =

@@ -83,15 +83,18 @@ fn slow_row(event: &Event<'_>, names: &DefinitionTable) -> SlowRow {
             ("trade_flags", get(EventField::TradeFlags)),
         ]);
     } else {
+        let partial = get(EventField::Partial).filter(|is| is == "true").map(|_| "partial".to_owned());
+        let words: Vec<String> = partial.into_iter().chain(get(EventField::Cond)).collect();
+        let quote_condition = (!words.is_empty()).then(|| words.join("+"));
         values.extend([
             sequence,
             ("bid_px_00", get(EventField::Bid)),
             ("ask_px_00", get(EventField::Ask)),
             ("bid_sz_00", get(EventField::BidQty)),
             ("ask_sz_00", get(EventField::AskQty)),
-            ("cond", get(EventField::Partial).filter(|is| is == "true").map(|_| "partial".to_owned())),
-            ("bid_venue", None),
-            ("ask_venue", None),
+            ("cond", quote_condition),
+            ("bid_venue", get(EventField::BidVenue)),
+            ("ask_venue", get(EventField::AskVenue)),
         ]);
     }
     values.extend([("symbol", symbol.clone()), ("venue", venue.clone())]);

@@ -458,3 +458,30 @@ fn every_kind_fits_the_table_of_values() {
         assert!(EventSchema::for_kind(kind).fields.len() <= parse::FIELDS_MAX);
     }
 }
+
+/// Tapes of NYSE quotes had the condition as a field of the feed's own. Read as the field, such a frame would come back
+/// from its line as another one.
+#[test]
+fn a_condition_of_an_older_quote_stays_the_feeds_own() {
+    let mut frame = Vec::new();
+    let mut e = EventBuilder::begin(&mut frame, EventKind::Bbo, UnixNanos(7));
+    e.set_field(EventField::Instr, EventValue::Sym(NameKind::Instrument, 1)).unwrap();
+    e.keep_unmapped("cond", r#""R""#).unwrap();
+    e.keep_unmapped("bid_venue", r#""P""#).unwrap();
+    e.finish(0).unwrap();
+    let (names, event) = (names(), Event::new(&frame).unwrap());
+    assert!(!event.needs_layout_1());
+    assert_eq!(event.field(EventField::Cond, &mut [0; 36]), Some(EventValue::Text("R")));
+    assert_eq!(event.extension_text(EventField::Cond), None);
+    let plain = line(&frame, &names, &EmptySourceLookup, EventLineDetail::Plain);
+    assert!(plain.ends_with(r#","cond":"R","bid_venue":"P"}"#), "{plain}");
+    let full = line(&frame, &names, &EmptySourceLookup, EventLineDetail::Full);
+    let mut back = Vec::new();
+    parse_full(full.as_bytes(), &mut back).unwrap();
+    assert_eq!(back, frame, "{full}");
+    // The same line, read now, has the fields.
+    let (mut now, mut names) = (Vec::new(), names);
+    parse_line(plain.as_bytes(), &mut names, &mut now, &LineParseOptions::default()).unwrap();
+    let now = Event::new(&now).unwrap();
+    assert_eq!((now.extension_text(EventField::Cond), now.unmapped_fields().count()), (Some("R"), 0));
+}

@@ -144,8 +144,6 @@ enum ColumnOrigin {
     Side,
     Field(EventField),
     QuoteCondition,
-    /// No event has this value yet.
-    Absent,
 }
 
 /// A value of a row.
@@ -302,8 +300,7 @@ impl EventRow<'_> {
             ColumnOrigin::OrderAction => Some(ColumnValue::Text(order_action(event).into())),
             ColumnOrigin::Side => Some(ColumnValue::Text(side(event).into())),
             ColumnOrigin::Field(field) => self.field(field, column.form),
-            ColumnOrigin::QuoteCondition => event.is_partial().then_some(ColumnValue::Text(PARTIAL.into())),
-            ColumnOrigin::Absent => None,
+            ColumnOrigin::QuoteCondition => quote_condition(event).map(ColumnValue::Text),
         }
     }
 
@@ -377,8 +374,22 @@ fn put_json_text(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// The condition of a `bbo` row that states only the values that it has; the others are unchanged. Other rows have none.
+/// The first word in the condition of a `bbo` row that states only the values that it has; the others are unchanged.
 pub const PARTIAL: &str = "partial";
+
+/// Returns the condition of a `bbo`: the field `cond`, after [`PARTIAL`] and `+` if the event is partial. Returns `None`
+/// for a complete quote without a condition.
+#[inline]
+pub fn quote_condition<'a>(event: &Event<'a>) -> Option<Cow<'a, str>> {
+    if !event.has_extension() {
+        return None;
+    }
+    match (event.is_partial(), event.extension_text(EventField::Cond)) {
+        (false, cond) => cond.map(Cow::Borrowed),
+        (true, None) => Some(PARTIAL.into()),
+        (true, Some(cond)) => Some(format!("{PARTIAL}+{cond}").into()),
+    }
+}
 
 /// Returns the code of a trade: new `T`, cancelled `C`, corrected `M`.
 pub fn trade_action(event: &Event<'_>) -> &'static str {
@@ -486,6 +497,16 @@ mod tests {
             values(RowSchema::Bbo, &[("instr", "VOD"), ("ask", "100"), ("partial", "true")]),
             "17 - - 1 - - 100 - - partial - - VOD -"
         );
+        let sides = [("venue", "NBBO"), ("instr", "VOD"), ("bid_venue", "XNAS"), ("ask_venue", "XNYS")];
+        let bbo = |more: &[(&'static str, &'static str)]| values(RowSchema::Bbo, &[&sides, more].concat());
+        assert_eq!(bbo(&[]), "17 - 1 1 - - - - - - XNAS XNYS VOD NBBO");
+        assert_eq!(bbo(&[("cond", "R")]), "17 - 1 1 - - - - - R XNAS XNYS VOD NBBO");
+        // A reader that looks for `partial` alone would take the nulls of this row for an empty book.
+        assert_eq!(
+            bbo(&[("cond", "a+b"), ("partial", "true")]),
+            "17 - 1 1 - - - - - partial+a+b XNAS XNYS VOD NBBO"
+        );
+        assert_eq!(bbo(&[("cond", "R"), ("partial", "false")]), "17 - 1 1 - - - - - R XNAS XNYS VOD NBBO");
     }
 
     #[test]

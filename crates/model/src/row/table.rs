@@ -154,8 +154,8 @@ const BBO: &[RowColumn] = &[
     market_field("bid_sz_00", ColumnForm::Size, EventField::BidQty),
     market_field("ask_sz_00", ColumnForm::Size, EventField::AskQty),
     market("cond", ColumnForm::Text, ColumnOrigin::QuoteCondition),
-    market("bid_venue", ColumnForm::Text, ColumnOrigin::Absent),
-    market("ask_venue", ColumnForm::Text, ColumnOrigin::Absent),
+    market_field("bid_venue", ColumnForm::Text, EventField::BidVenue),
+    market_field("ask_venue", ColumnForm::Text, EventField::AskVenue),
 ];
 
 const TRADES: &[RowColumn] = &[

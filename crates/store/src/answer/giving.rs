@@ -355,7 +355,14 @@ impl NamesInUse {
         let head = &location.head;
         let open_block = blocks.read(id, location, depth.classes(), &mut self.block)?;
         self.batch.clear();
-        if depth == ReadDepth::Events || wanted.depends_on_rows(head.instrument) {
+        let (mut venues, mut has_more_names) = (BTreeSet::new(), depth == ReadDepth::Events);
+        if depth == ReadDepth::Rows {
+            let has_market_tail = self.decoder.venues(&open_block, head, &mut venues).unwrap_or(false);
+            has_more_names = head.kinds.any_layout(|layout| {
+                layout.has_more_fixed_names() || has_market_tail && layout.lists_market_names()
+            });
+        }
+        if has_more_names || wanted.depends_on_rows(head.instrument) {
             let rows = &wanted.in_block(head.instrument);
             self.decoder.decode(&open_block, head, rows, &mut self.batch).map_err(|fault| {
                 let offset = location.offset + fault.offset as u64;
@@ -365,10 +372,8 @@ impl NamesInUse {
                 return Ok(false);
             }
         }
-        if depth == ReadDepth::Rows {
-            let mut venues = BTreeSet::new();
-            _ = self.decoder.venues(&open_block, head, &mut venues);
-            self.tokens.extend(venues.into_iter().map(|venue| (NameKind::Venue as u8, venue.into())));
+        self.tokens.extend(venues.into_iter().map(|venue| (NameKind::Venue as u8, venue.into())));
+        if !has_more_names {
             return Ok(true);
         }
         for key in &self.batch.keys {
@@ -381,6 +386,7 @@ impl NamesInUse {
                 tokens.insert((kind as u8, token));
                 Ok::<_, UnreadableList>(token)
             });
+            // Rows have no source, which is provenance.
             let source = &frame[at::SOURCE..at::SOURCE + 4];
             self.source_ids.insert(u32::from_le_bytes(source.try_into().expect("four bytes")));
         }

@@ -195,13 +195,14 @@ impl BlockDecoder {
         result
     }
 
-    /// Adds the tokens of the venues of all rows of the block to `venues`.
+    /// Adds the tokens of the venues of all rows of the block to `venues`. Returns whether a row has market data in its
+    /// extension.
     pub fn venues(
         &mut self,
         block: &OpenBlock<'_>,
         head: &BlockHeader,
         venues: &mut BTreeSet<u16>,
-    ) -> Result<(), BlockFault> {
+    ) -> Result<bool, BlockFault> {
         let (mut tables, mut columns) = (std::mem::take(&mut self.tables), OpenColumns::default());
         open(block, head, &mut tables, &mut columns)?;
         for layout in &mut columns.layouts {
@@ -215,7 +216,7 @@ impl BlockDecoder {
                 venues.extend(self.values.iter().map(|venue| *venue as u16));
             }
         }
-        Ok(())
+        Ok(!columns.market_tail.is_empty())
     }
 
     fn rows(

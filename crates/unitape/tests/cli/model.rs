@@ -238,14 +238,21 @@ fn a_bank_at_a_venue_is_found_among_many_names() {
     let more =
         [r#""venue":"X","bank":"A""#, r#""bank":"BANK7","venue":"X""#, r#""bank":"NEW","venue":"FRESH""#];
     let more: Vec<String> = (3003..).zip(more).map(|(seq, publisher)| quote(seq, publisher)).collect();
-    let second = file(dir.path(), "second.jsonl", more.join("\n") + "\n");
+    let best_price = r#"{"seq":3006,"ts":1,"kind":"bbo","venue":"X","instr":"EURUSD","bid_venue":"BANK2900","ask_venue":"LATE"}"#;
+    let second = file(dir.path(), "second.jsonl", more.join("\n") + "\n" + best_price + "\n");
     consolidate_lines(&second, &tape, 0);
     let events = cat(&tape, &[]);
     let banks: Vec<&str> = events[3000..].iter().filter_map(|event| event["bank"].as_str()).collect();
     assert_eq!(banks, ["A@X", "A@X", "BANK7@X", "NEW@FRESH"]);
+    // In the extension a venue has four bytes, of which two are written late.
+    let best = events.last().unwrap();
+    assert_eq!(
+        (&best["venue"], &best["bid_venue"], &best["ask_venue"]),
+        (&json!("X"), &json!("BANK2900"), &json!("LATE"))
+    );
     let names = cat(&tape, &["--all"]).into_iter().filter(|e| e["dict"] == "venue").skip(3000);
     let names: Vec<String> = names.map(|e| e["name"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(names, ["A@X", "X", "BANK7@X", "NEW@FRESH"]);
+    assert_eq!(names, ["A@X", "X", "BANK7@X", "NEW@FRESH", "LATE"]);
     run(["tape", "verify", tape.to_str().unwrap()]).code(0);
 }
 

@@ -27,7 +27,7 @@ fn lines() -> String {
                     r#""kind":"trade",{place},"px":"-0.5","qty":"123456789012345","match_id":{n},"action":"cancel","trade_flags":["auction","exempt"]"#
                 ),
                 2 => format!(
-                    r#""kind":"bbo",{place},"bid":"{n}.25","bid_qty":"9999999999.5","note":{{"who":"SECRET LTD"}}"#
+                    r#""kind":"bbo",{place},"bid":"{n}.25","bid_qty":"9999999999.5","cond":"R","bid_venue":"CHIX","ask_venue":"MARKET{n}","note":{{"who":"SECRET LTD"}}"#
                 ),
                 3 => format!(
                     r#""kind":"bbo",{place},"bid":"1","bid_qty":"2","ask":"3","ask_qty":"{n}","ccy":"GBP","src_seq":{},"ts_recv":{}"#,
@@ -122,8 +122,15 @@ fn slow_row(schema: &str, event: &Value) -> Option<Map<String, Value>> {
         {
             put(column, event[field].clone());
         }
-        put("cond", if event["partial"] == true { json!("partial") } else { Value::Null });
-        ["bid_venue", "ask_venue"].into_iter().for_each(|column| put(column, Value::Null));
+        put(
+            "cond",
+            match (event["partial"] == true, event["cond"].as_str()) {
+                (true, None) => json!("partial"),
+                (true, Some(cond)) => json!(format!("partial+{cond}")),
+                (false, _) => event["cond"].clone(),
+            },
+        );
+        ["bid_venue", "ask_venue"].into_iter().for_each(|column| put(column, event[column].clone()));
     }
     put("symbol", event["instr"].clone());
     put("venue", event["venue"].clone());

@@ -139,6 +139,7 @@ instr = "instr"
 bid = "bid"
 bid_qty = "bid_qty"
 ask = "ask"
+cond = "cond"
 "#;
 
 fn mixed() -> Mapping {

@@ -5,13 +5,35 @@ use super::program::GeneralRecordView;
 use crate::block::json::json_string;
 use crate::mapping::ParsedMessage;
 use unitape_codec::fixed::{LANES, RecordBatch, RecordLayout, StridedRecords};
-use unitape_model::{EventBuilder, EventKind, LINE, UnixNanos};
+use unitape_model::schema::{EXT_ONLY, EventFieldSpec, FieldLayout};
+use unitape_model::{Dictionary, EventBuilder, EventKind, LINE, UnixNanos};
+
+/// A column whose text goes into the extension.
+#[derive(Debug)]
+pub(super) struct ExtensionColumn {
+    pub target: ExtensionTarget,
+    pub column: u16,
+}
+
+/// The entry of the extension that a column becomes.
+#[derive(Debug)]
+pub(super) enum ExtensionTarget {
+    /// A field whose text is always in the extension.
+    Field(&'static EventFieldSpec),
+    /// A value that is kept under this name.
+    Kept(String),
+}
+
+/// Returns whether the text of a field is always in the extension.
+pub(super) fn is_extension_text(slot: FieldLayout) -> bool {
+    matches!(slot, FieldLayout::Text { offset: EXT_ONLY, .. })
+}
 
 /// The columns, and the extensions that were made.
 #[derive(Debug)]
 pub(super) struct ExtensionCache {
-    /// Name and column, in the order in which they are kept.
-    columns: Vec<(String, u16)>,
+    /// In the order of their entries.
+    columns: Vec<ExtensionColumn>,
     kind: EventKind,
     /// Words of the record that hold all of these columns, and nothing else once masked.
     key_words: [(usize, u64); WORDS_MAX],
@@ -54,9 +76,9 @@ impl CachedExtension {
 
 impl ExtensionCache {
     /// Makes a cache; `None` if a column is no text, or if the columns are too far apart.
-    pub(super) fn new(columns: Vec<(String, u16)>, record: &RecordLayout, kind: EventKind) -> Option<Self> {
+    pub(super) fn new(columns: Vec<ExtensionColumn>, record: &RecordLayout, kind: EventKind) -> Option<Self> {
         let mut bytes: Vec<usize> = Vec::new();
-        for (_, column) in &columns {
+        for ExtensionColumn { column, .. } in &columns {
             let layout = &record.columns()[usize::from(*column)];
             if !layout.is_text() {
                 return None;
@@ -134,10 +156,15 @@ impl ExtensionCache {
         let mut event = EventBuilder::begin(&mut frame, self.kind, UnixNanos(0));
         let fixed = usize::from(event.schema().fixed_bytes);
         let mut scratch = Vec::new();
-        for (name, column) in &self.columns {
-            if let Some(column) = fields.column(*column)
-                && event.keep_unmapped(name, &json_string(fields.text(column, &mut scratch))).is_err()
-            {
+        for ExtensionColumn { target, column } in &self.columns {
+            let Some(column) = fields.column(*column) else { continue };
+            let text = fields.text(column, &mut scratch);
+            let added = match target {
+                // The text of a field is no name, so no dictionary gets an entry.
+                ExtensionTarget::Field(spec) => event.set_text(spec, text, &mut Dictionary::default()),
+                ExtensionTarget::Kept(name) => event.keep_unmapped(name, &json_string(text)),
+            };
+            if added.is_err() {
                 return false;
             }
         }

@@ -3,12 +3,12 @@
 //! The fast path handles a record if its type alone, or one column of one byte, selects the rule. The record must
 //! become one event, whose fields come from columns unchanged. Numbers become prices and quantities; text of up to 16
 //! bytes becomes names, with a table or without; text becomes identities, words and codes; constants are allowed.
-//! Columns that are kept beside the fields must be text. Everything else is left to the general path.
+//! Columns of texts in the extension, and those that are kept beside the fields, must be text. Everything else is left to the general path.
 
 use super::super::{FixedRecordView, NONE, RECORD, RecordSlots};
 use super::batch_field::BatchField;
 use super::emit::{NAMES_MAX, VARIANTS_MAX};
-use super::extension_cache::ExtensionCache;
+use super::extension_cache::{ExtensionCache, ExtensionColumn, ExtensionTarget, is_extension_text};
 use super::names::NameColumn;
 use crate::mapping::{
     CompiledRule, EventPlan, FieldPlan, MappingPlan, RuleCondition, SetOp, ValueSource, translate_const,
@@ -200,6 +200,8 @@ impl EventProgram {
         }
         let record = &layout.records()[usize::from(index)];
         let (mut names, mut puts) = (Vec::new(), Vec::new());
+        // As the general path does it: fields first, then what is kept.
+        let mut extension_columns: Vec<ExtensionColumn> = Vec::new();
         let mut template = Vec::new();
         let mut builder = EventBuilder::begin(&mut template, event.kind, UnixNanos(0));
         for (field, op) in event.fields.iter().zip(&event.ops) {
@@ -232,6 +234,13 @@ impl EventProgram {
                 (slot, Some((column_index, numbers))) if field.table.is_none() => {
                     puts.push(BatchField::number_field(field, slot, column_index, numbers)?);
                 }
+                (slot, None) if column_layout.is_text() && is_extension_text(slot) => {
+                    if field.table.is_some() || !may_be_absent(field) {
+                        return None;
+                    }
+                    extension_columns
+                        .push(ExtensionColumn { target: ExtensionTarget::Field(field.spec), column });
+                }
                 (slot, None) if column_layout.is_text() => {
                     puts.push(BatchField::text_field(plan, field, slot, column_layout, event.kind)?)
                 }
@@ -244,19 +253,22 @@ impl EventProgram {
         if header.flags() & flags::EXT != 0 || template.len() != header.len_bytes() {
             return None;
         }
-        let mut extension_columns: Vec<(String, u16)> = Vec::new();
+        let kept_column = |name: &str, column| {
+            let target = ExtensionTarget::Kept(name.to_owned());
+            ExtensionColumn { target, column }
+        };
         for (name, from) in &event.keep {
             let ValueSource::Message(slot) = from else { return None };
             match kind.slots[usize::from(*slot)] {
                 NONE => {}
                 RECORD => return None,
-                column => extension_columns.push((name.clone(), column)),
+                column => extension_columns.push(kept_column(name, column)),
             }
         }
         if plan.keeps {
-            extension_columns.extend(
-                kind.unlisted.iter().map(|c| (record.columns()[usize::from(*c)].name().to_owned(), *c)),
-            );
+            let unlisted = kind.unlisted.iter();
+            extension_columns
+                .extend(unlisted.map(|c| kept_column(record.columns()[usize::from(*c)].name(), *c)));
         }
         if names.len() > NAMES_MAX {
             return None;
