@@ -53,7 +53,7 @@ pub use self::parquet::{ParquetEncoder, ROW_GROUP_BYTES_MAX, ROW_GROUP_ROWS_MAX}
 pub use batch::RowBatchBuilder;
 pub use error::Error;
 pub use ipc::IpcEncoder;
-pub use options::{BatchOptions, MisfitAction, PriceType, SizeType};
+pub use options::{BatchOptions, MisfitAction, PriceType, SizeType, describe_schema};
 pub use reader::{ReadStep, RowQuery, RowReader};
 
 /// The crates of Arrow's arrays and schemas, for callers that pass batches on.

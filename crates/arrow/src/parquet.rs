@@ -5,6 +5,7 @@
 //! ```
 
 use crate::Error;
+use crate::options::describe_schema;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, SchemaRef};
 use parquet::arrow::ArrowWriter;
@@ -34,13 +35,14 @@ impl std::fmt::Debug for ParquetEncoder {
 }
 
 impl ParquetEncoder {
-    /// Begins a file of batches with this schema. `metadata` has keys and values for the file's footer.
+    /// Begins a file of batches with this schema. `metadata` has keys and values for the file's footer and its Arrow schema.
     ///
     /// # Errors
     /// Fails if Parquet has no type for a column.
     pub fn new(schema: &SchemaRef, metadata: &[(String, String)]) -> Result<Self, Error> {
         let properties = writer_properties(schema.fields().iter().map(AsRef::as_ref), metadata)?;
-        Ok(Self { writer: ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties))? })
+        let schema = describe_schema(schema, metadata);
+        Ok(Self { writer: ArrowWriter::try_new(Vec::new(), schema, Some(properties))? })
     }
 
     /// Encodes a batch, and writes the row group if it is large enough.

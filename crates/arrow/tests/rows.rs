@@ -330,7 +330,7 @@ fn news(rows: usize, text_bytes: usize) -> (ParquetEncoder, RecordBatch) {
     (ParquetEncoder::new(builder.arrow_schema(), &[]).unwrap(), builder.finish().unwrap())
 }
 
-/// A file of a year was once in memory as a whole before its first byte was written.
+/// A file of a year could be in memory as a whole before its first byte is written.
 #[test]
 fn a_row_group_ends_when_it_is_large() {
     let (mut encoder, batch) = news(20, 1 << 20);

@@ -3,7 +3,9 @@
 use super::{CommandFailure, RowFormat, RowLines, grouped, note};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use unitape_arrow::{BatchOptions, IpcEncoder, MisfitAction, ParquetEncoder, RowBatchBuilder, SizeType};
+use unitape_arrow::{
+    BatchOptions, IpcEncoder, MisfitAction, ParquetEncoder, RowBatchBuilder, SizeType, describe_schema,
+};
 use unitape_model::{ClassSet, EventRow, Position, RowSchema};
 use unitape_query::address::EventAddress;
 
@@ -76,7 +78,7 @@ pub struct RowOutput<'a> {
     pub schema: RowSchema,
     /// The classes of the columns.
     pub classes: ClassSet,
-    /// Keys and values for the footer of a Parquet file.
+    /// Keys and values for the schema of columns.
     pub metadata: &'a [(String, String)],
     /// Rows of a batch of columns at most.
     pub batch_rows: usize,
@@ -138,7 +140,10 @@ impl RowEncoder {
             ColumnFormat::Parquet => {
                 ColumnStream::Parquet(ParquetEncoder::new(builder.arrow_schema(), metadata)?)
             }
-            ColumnFormat::Arrow => ColumnStream::Arrow(IpcEncoder::new(builder.arrow_schema())?),
+            ColumnFormat::Arrow => {
+                let schema = describe_schema(builder.arrow_schema(), metadata);
+                ColumnStream::Arrow(IpcEncoder::new(&schema)?)
+            }
         };
         Ok(Self::Columns(Box::new(ColumnEncoder { builder, stream })))
     }

@@ -279,7 +279,7 @@ fn damaged_missing_and_refused_data_are_3() {
          unitape store seal damaged --store x
          unitape store info s-damaged
          unitape store scan s-damaged
-         unitape store export s-damaged --schema mbo --format csv -o x
+         unitape store export s-damaged --schema mbo --format csv -o mbo.csv
          unitape store verify s-damaged
          unitape store verify s --at-least 2
          unitape store seal t --store s-damaged

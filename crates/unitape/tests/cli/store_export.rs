@@ -33,7 +33,7 @@ fn lines(with_misfit: bool) -> String {
         trade["kind"] = json!("trade");
         trade["px"] = json!(format!("-99.{n}"));
         trade["qty"] =
-            json!(if with_misfit && n == 40 { "123456789012345678901".to_owned() } else { n.to_string() });
+            json!(if with_misfit && n == 40 { "100000000000000000000".to_owned() } else { n.to_string() });
         trade["trade_flags"] = json!(["auction", "exempt"]);
         trade["cond"] = json!("@ F");
         trade["src_seq"] = json!(u64::MAX - n as u64);
@@ -42,7 +42,14 @@ fn lines(with_misfit: bool) -> String {
         bbo["bid_qty"] = json!(format!("0.00000000000000000{}", n % 9 + 1));
         all += &format!("{trade}\n{bbo}\n");
     }
-    all + &format!("{}\n", json!({"ts": NOON, "kind": "trade", "venue": "XLON", "px": "1", "qty": "2"}))
+    let news = |n: i64| {
+        let headline = format!("line {n}");
+        format!(
+            "{}\n",
+            json!({"ts": NOON + n, "kind": "news", "instrs": ["VOD", "a/b"], "headline": headline})
+        )
+    };
+    all + &(0..3).map(news).collect::<String>()
 }
 
 fn store(command: &str, store: &Path, more: &[&str]) -> Ran {
@@ -102,7 +109,10 @@ fn parquet_and_arrow_have_the_rows_of_json() {
         let piped = store("scan", &ticks, &[options, &["--parquet"]].concat()).code(0).stdout;
         assert!(piped == std::fs::read(&parquet).unwrap());
         let piped = store("scan", &ticks, &[options, &["--arrow"]].concat()).code(0).stdout;
-        assert_rows(&read_ipc(&piped).unwrap(), &rows);
+        let stream = read_ipc(&piped).unwrap();
+        assert_rows(&stream, &rows);
+        assert_eq!(stream.metadata["unitape.schema"], options[1]);
+        assert_eq!(stream.metadata["unitape.generation"], "1");
         // An export is the same file.
         for (format, bytes) in [("parquet", std::fs::read(&parquet).unwrap()), ("arrow", piped)] {
             let out = path(&format!("{i}.export.{format}"));
@@ -129,7 +139,7 @@ fn a_size_that_does_not_fit_is_null_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let ticks = store_of(dir.path(), &lines(true));
     let mut rows = store("scan", &ticks, &["--schema", "trades", "--json"]).code(0).lines();
-    let is_misfit = |row: &&mut Value| row["size"] == "123456789012345678901";
+    let is_misfit = |row: &&mut Value| row["size"] == "100000000000000000000";
     rows.iter_mut().find(is_misfit).expect("JSON is exact")["size"] = Value::Null;
     let said = "that do not fit decimal(38,18) and are null: 1";
     let parquet = dir.path().join("x.parquet");
@@ -147,7 +157,35 @@ fn a_size_that_does_not_fit_is_null_and_counted() {
     let csv = ["--schema", "trades", "--format", "csv", "-o", dir.path().join("x.csv").to_str().unwrap()]
         .map(str::to_owned);
     store("export", &ticks, &csv.each_ref().map(String::as_str)).code(0);
-    assert!(std::fs::read_to_string(dir.path().join("x.csv")).unwrap().contains(",123456789012345678901,"));
+    assert!(std::fs::read_to_string(dir.path().join("x.csv")).unwrap().contains(",100000000000000000000,"));
+}
+
+/// What a scan can read an export has, and both say what is missing.
+#[test]
+fn intact_blocks_of_a_damaged_store_are_exported() {
+    let dir = tempfile::tempdir().unwrap();
+    let ticks = store_of(dir.path(), &lines(false));
+    let all = store("scan", &ticks, &["--schema", "trades", "--json"]).code(0).lines();
+    let blocks = store("info", &ticks, &["--blocks", "--json"]).code(0).lines();
+    let block = blocks.iter().find(|block| block["schema"] == "trades" && block["symbol"] == "VOD").unwrap();
+    let path = ticks.join(block["file"].as_str().unwrap());
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[(block["offset"].as_u64().unwrap() + block["bytes"].as_u64().unwrap() / 2) as usize] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let rows = store("scan", &ticks, &["--schema", "trades", "--json"]).code(3).lines();
+    assert!(!rows.is_empty() && rows.len() < all.len());
+    for (name, more) in
+        [("x.parquet", &[][..]), ("dates", &["--partition", "date"]), ("symbols", &["--partition", "symbol"])]
+    {
+        let out = dir.path().join(name);
+        let options = ["--schema", "trades", "--format", "parquet", "--json", "-o", out.to_str().unwrap()];
+        let ran = store("export", &ticks, &[&options[..], more].concat()).code(3).says(&["damage"]);
+        let summary = ran.json();
+        assert_eq!((&summary["rows"], &summary["damaged_blocks"]), (&json!(rows.len()), &json!(1)), "{name}");
+        let paths = if more.is_empty() { vec![out] } else { files_below(&out).into_values().collect() };
+        let written: usize = paths.iter().map(|path| read_parquet(path).unwrap().rows.len()).sum();
+        assert_eq!(written, rows.len(), "{name}");
+    }
 }
 
 /// Returns the files below a directory, by their paths in it.
@@ -188,28 +226,27 @@ fn a_partition_has_the_rows_of_its_value() {
     let file_bytes = |files: &BTreeMap<String, PathBuf>| {
         files.values().map(|path| std::fs::metadata(path).unwrap().len()).sum::<u64>()
     };
-    assert_eq!((&summary["files"], &summary["rows"]), (&json!(3), &json!(91)));
+    assert_eq!((&summary["files"], &summary["rows"]), (&json!(3), &json!(90)));
     assert_eq!(summary["bytes"], file_bytes(&dates));
 
     let (symbols, summary) = export("symbols", &["--partition", "symbol"]);
     let folders = [
-        ("%5F_HIVE_DEFAULT_PARTITION__", Some("__HIVE_DEFAULT_PARTITION__")),
-        ("%2Fetc%2Fx", Some("/etc/x")),
-        ("..", Some("..")),
-        ("..%2Fx", Some("../x")),
-        ("A B%25", Some("A B%")),
-        ("VOD", Some("VOD")),
-        ("__HIVE_DEFAULT_PARTITION__", None),
-        ("a%252Fb", Some("a%2Fb")),
-        ("a%2Fb", Some("a/b")),
-        ("k%3Dv", Some("k=v")),
+        ("%5F_HIVE_DEFAULT_PARTITION__", "__HIVE_DEFAULT_PARTITION__"),
+        ("%2Fetc%2Fx", "/etc/x"),
+        ("..", ".."),
+        ("..%2Fx", "../x"),
+        ("A B%25", "A B%"),
+        ("VOD", "VOD"),
+        ("a%252Fb", "a%2Fb"),
+        ("a%2Fb", "a/b"),
+        ("k%3Dv", "k=v"),
     ];
     let paths: Vec<String> =
         folders.iter().map(|(name, _)| format!("symbol={name}/part-0.parquet")).collect();
     let mut sorted_paths = paths.clone();
     sorted_paths.sort();
     assert_eq!(symbols.keys().cloned().collect::<Vec<_>>(), sorted_paths);
-    assert_eq!((&summary["files"], &summary["rows"]), (&json!(10), &json!(91)));
+    assert_eq!((&summary["files"], &summary["rows"]), (&json!(9), &json!(90)));
     assert_eq!(summary["bytes"], file_bytes(&symbols));
     let all = scan(&[]);
     for (path, (_, symbol)) in paths.iter().zip(folders) {
@@ -217,6 +254,16 @@ fn a_partition_has_the_rows_of_its_value() {
         assert!(!rows.is_empty());
         assert_rows(&read_parquet(&symbols[path]).unwrap(), &rows);
     }
+    // Rows without a symbol are also read with those of others.
+    let out = dir.path().join("news");
+    let options =
+        ["--schema", "news", "--format", "csv", "--partition", "symbol", "-o", out.to_str().unwrap()];
+    store("export", &ticks, &options).code(0);
+    let news = files_below(&out);
+    assert_eq!(news.keys().collect::<Vec<_>>(), ["symbol=__HIVE_DEFAULT_PARTITION__/part-0.csv"]);
+    let csv = store("scan", &ticks, &["--schema", "news", "--csv"]).code(0).stdout;
+    assert!(csv.iter().filter(|byte| **byte == b'\n').count() == 4);
+    assert!(news.into_values().all(|path| std::fs::read(path).unwrap() == csv));
     // A limit counts the rows of the whole export, in the order of the scan.
     let (limited, _) = export("limited", &["--partition", "date", "--limit", "40"]);
     let counts: Vec<usize> = limited.values().map(|path| read_parquet(path).unwrap().rows.len()).collect();
@@ -274,7 +321,7 @@ fn an_existing_output_is_kept() {
     export(&out, &[]).code(2).says(&["mine.parquet: exists; --force replaces it"]);
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "mine");
     export(&out, &["--force"]).code(0);
-    assert_eq!(read_parquet(&out).unwrap().rows.len(), 91);
+    assert_eq!(read_parquet(&out).unwrap().rows.len(), 90);
     export(dir.path(), &[]).code(2).says(&["is a directory; --partition"]);
     export(&out, &["--partition", "date"]).code(2).says(&["is no directory"]);
 
@@ -282,7 +329,7 @@ fn an_existing_output_is_kept() {
     let partition = |more: &[&str]| export(&set, &[&["--partition", "symbol"], more].concat());
     std::fs::create_dir(&set).unwrap();
     partition(&["--date", "2024-03-11"]).code(0);
-    assert_eq!(files_below(&set).len(), 10);
+    assert_eq!(files_below(&set).len(), 9);
     partition(&[]).code(2).says(&["set: exists and is not empty; --force replaces"]);
     // All of the old set is gone: a partition of it would be read with the new ones.
     partition(&["--force", "--symbol", "VOD"]).code(0);
@@ -294,10 +341,10 @@ fn an_existing_output_is_kept() {
         std::fs::remove_file(&kept).unwrap();
     }
     partition(&["--force"]).code(0);
-    assert_eq!(files_below(&set).len(), 10);
+    assert_eq!(files_below(&set).len(), 9);
     assert_eq!(names(), ["mine.parquet", "set"]);
     // A device is written to, and is still one.
-    export(Path::new("/dev/null"), &[]).code(0).says(&["91 rows of trades"]);
+    export(Path::new("/dev/null"), &[]).code(0).says(&["90 rows of trades"]);
 }
 
 /// A name of a directory has 255 bytes; a longer symbol must not fail with the words of the system, nor leave half a set.

@@ -166,7 +166,7 @@ impl Export<'_> {
         Ok(count)
     }
 
-    /// Returns the keys and values for the footers of Parquet files.
+    /// Returns the keys and values for the schema of columns.
     pub fn metadata(&self) -> Vec<(String, String)> {
         self.rows.metadata(&TickSource::Store(self.store))
     }

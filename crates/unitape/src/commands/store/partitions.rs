@@ -7,6 +7,7 @@
 use super::export::{Export, ExportCounts};
 use crate::output::{CommandFailure, Destination, RowEncoder, file_failure, grouped, note};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -144,14 +145,16 @@ impl<'a> PartitionWriter<'a> {
         row: &EventRow<'_>,
     ) -> Result<(), CommandFailure> {
         let instrument = row.event.instrument().0;
-        if !parts.contains_key(&instrument) {
-            let value = match row.names.name(NameKind::Instrument, instrument) {
-                Some(name) => escape_value(name),
-                None => NO_VALUE.to_owned(),
-            };
-            parts.insert(instrument, self.open_part("symbol", &value, PART_BATCH_ROWS)?);
-        }
-        let part = parts.get_mut(&instrument).expect("opened above");
+        let part = match parts.entry(instrument) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let value = match row.names.name(NameKind::Instrument, instrument) {
+                    Some(name) => escape_value(name),
+                    None => NO_VALUE.to_owned(),
+                };
+                entry.insert(self.open_part("symbol", &value, PART_BATCH_ROWS)?)
+            }
+        };
         let written = part.put_row(row)?;
         self.counts.bytes += written.bytes;
         if written.has_batch {
@@ -307,7 +310,7 @@ const FILE_NAME_BYTES_MAX: usize = 255;
 mod tests {
     use super::*;
 
-    /// A symbol of a feed once chose the file of another one, or one outside the directory.
+    /// A symbol could choose the file of another one, or one outside the directory.
     #[test]
     fn no_symbol_leaves_its_directory() {
         for (value, escaped) in [

@@ -179,7 +179,7 @@ impl ScanRows {
         Ok(scan.with_progress(progress.clone()))
     }
 
-    /// Returns the keys and values for the footer of a Parquet file.
+    /// Returns the keys and values for the schema of columns.
     pub fn metadata(&self, source: &TickSource<'_>) -> Vec<(String, String)> {
         let schema = ("unitape.schema".to_owned(), self.schema.name().to_owned());
         let generation = source.generation().map(|n| ("unitape.generation".to_owned(), n.to_string()));
