@@ -96,7 +96,7 @@ def test_partitions_are_one_table(store, tmp_path):
 def test_the_python_of_the_guide_runs(store, tmp_path, monkeypatch):
     page = (ROOT / "docs" / "guide-quant.md").read_text(encoding="utf-8")
     [text] = [text for text in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "duckdb" in text]
-    export(store, "bbo", tmp_path / "quotes", "--partition", "date")
+    export(store, "bbo", tmp_path / "quote-files", "--partition", "date")
     monkeypatch.chdir(tmp_path)
     names = {}
     exec(compile(text, "guide-quant.md", "exec"), names)
