@@ -19,7 +19,7 @@ pub const ROW_GROUP_ROWS_MAX: usize = 1 << 20;
 /// Bytes of encoded columns that a row group may take in memory before it is written, without the last batch.
 pub const ROW_GROUP_BYTES_MAX: usize = 64 << 20;
 
-/// An encoder of one Parquet file: zstd, statistics for each column, and dictionaries for values that repeat.
+/// An encoder of one Parquet file: zstd, statistics for each page, and dictionaries for texts and ids.
 ///
 /// The file keeps the Arrow schema, so that a reader finds the time zone and the dictionaries again.
 pub struct ParquetEncoder {
@@ -95,7 +95,8 @@ fn writer_properties<'f>(
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS_MAX))
         .set_statistics_enabled(EnabledStatistics::Page)
         .set_key_value_metadata(Some(entries));
-    // Times and sequences hardly repeat but grow in small steps. All other columns have dictionaries until these are full.
+    // Times and sequences hardly repeat but grow in small steps. All other columns have dictionaries until these are full, but for
+    // decimals: pages of version 1, which every reader knows, have none of values of fixed length.
     let grows = |field: &&Field| matches!(field.data_type(), DataType::Timestamp(..) | DataType::UInt64);
     for field in fields.filter(grows) {
         let column = ColumnPath::from(field.name().as_str());

@@ -113,7 +113,7 @@ impl<'a> PartitionWriter<'a> {
         Ok(())
     }
 
-    /// Writes the files of these symbols, which have as many rows `left`.
+    /// Writes the files of these symbols, which are sorted and have as many rows `left`.
     fn write_group(&mut self, group: &[u32], left: &mut BTreeMap<u32, u64>) -> Result<(), CommandFailure> {
         let names = self.export.store.names();
         let symbols = group.iter().filter_map(|id| names.name(NameKind::Instrument, *id));
@@ -122,7 +122,9 @@ impl<'a> PartitionWriter<'a> {
         let mut parts = BTreeMap::new();
         let mut rows: u64 = group.iter().filter_map(|id| left.get(id)).sum();
         let problems = self.export.for_each_row(&filter, |row| {
-            if let Some(rows_left) = left.get_mut(&row.event.instrument().0).filter(|count| **count > 0) {
+            let instrument = row.event.instrument().0;
+            let is_wanted = group.binary_search(&instrument).is_ok();
+            if let Some(rows_left) = left.get_mut(&instrument).filter(|count| is_wanted && **count > 0) {
                 *rows_left -= 1;
                 rows -= 1;
                 self.put_row_of_symbol(&mut parts, row)?;
