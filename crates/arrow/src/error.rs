@@ -1,6 +1,7 @@
 //! The errors of reading rows.
 
 use arrow_schema::ArrowError;
+use parquet::errors::ParquetError;
 use unitape_model::{ErrorCause, Position};
 
 /// An error of this crate.
@@ -48,6 +49,9 @@ pub enum Error {
     /// Arrow refused what was built.
     #[error("arrow: {0}")]
     Arrow(#[from] ArrowError),
+    /// Parquet refused what was built.
+    #[error("parquet: {0}")]
+    Parquet(#[from] ParquetError),
     /// A defect of unitape. The reader gives nothing more.
     #[error("panic: {0}; this is a defect of unitape, and nothing more is read")]
     Panic(String),
@@ -60,7 +64,7 @@ impl Error {
             Self::Query(source) => source.cause(),
             Self::SizeMisfit { .. } | Self::NamesFull => ErrorCause::Call,
             Self::Rewound { .. } | Self::Shortened { .. } => ErrorCause::Data,
-            Self::Arrow(_) | Self::Panic(_) => ErrorCause::Outside,
+            Self::Arrow(_) | Self::Parquet(_) | Self::Panic(_) => ErrorCause::Outside,
         }
     }
 }

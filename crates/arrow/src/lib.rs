@@ -1,8 +1,9 @@
-//! Events of a tape as Arrow record batches.
+//! Events of a tape or a store as Arrow record batches, and these as Parquet files and IPC streams.
 //!
 //! ```text
 //!  tape ─▶ EventCursor ─▶ RowBatchBuilder ─▶ RecordBatch ─▶ C stream: Python, Polars, DuckDB
-//!          (selection)    a column at a time  65,536 rows └▶ IpcEncoder: files and pipes
+//!          (selection)    a column at a time  65,536 rows ├▶ IpcEncoder: files and pipes
+//!  store ─▶ RowScan ──────────────▲                       └▶ ParquetEncoder: files
 //! ```
 //!
 //! ```
@@ -43,12 +44,16 @@ mod error;
 mod fields;
 mod ipc;
 mod options;
+mod parquet;
 mod reader;
+#[cfg(feature = "twin")]
+pub mod twin;
 
+pub use self::parquet::{ParquetEncoder, ROW_GROUP_BYTES_MAX, ROW_GROUP_ROWS_MAX};
 pub use batch::RowBatchBuilder;
 pub use error::Error;
 pub use ipc::IpcEncoder;
-pub use options::{BatchOptions, MisfitAction, PriceType, SizeType};
+pub use options::{BatchOptions, MisfitAction, PriceType, SizeType, describe_schema};
 pub use reader::{ReadStep, RowQuery, RowReader};
 
 /// The crates of Arrow's arrays and schemas, for callers that pass batches on.

@@ -109,6 +109,11 @@ impl BatchOptions {
     }
 }
 
+/// Returns a schema with keys and values that describe where its rows are from.
+pub fn describe_schema(schema: &SchemaRef, metadata: &[(String, String)]) -> SchemaRef {
+    Arc::new(schema.as_ref().clone().with_metadata(metadata.iter().cloned().collect()))
+}
+
 /// Returns whether the texts of a column are codes from a short list.
 pub(crate) fn is_code(schema: RowSchema, column: &RowColumn) -> bool {
     match schema {

@@ -8,13 +8,19 @@ use arrow_array::types::{
     UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, RecordBatch};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field, Schema};
 use proptest::prelude::*;
-use unitape_arrow::{BatchOptions, MisfitAction, PriceType, RowBatchBuilder, SizeType};
+use std::sync::Arc;
+use unitape_arrow::twin::{WrittenRows, read_ipc, read_parquet, read_row_groups};
+use unitape_arrow::{
+    BatchOptions, IpcEncoder, MisfitAction, ParquetEncoder, PriceType, ROW_GROUP_BYTES_MAX, RowBatchBuilder,
+    SizeType,
+};
 use unitape_model::schema::at;
 use unitape_model::{
-    ClassSet, ColumnForm, ColumnValue, Dictionary, Event, EventField, EventRow, EventSchema, FieldClass,
-    FrameHeader, NameKind, Position, RowColumn, RowSchema, flags,
+    Amount, ClassSet, ColumnForm, ColumnValue, Decimal, Dictionary, Event, EventBuilder, EventField,
+    EventRow, EventSchema, FieldClass, FrameHeader, NameKind, Position, RowColumn, RowSchema, UnixNanos,
+    flags,
 };
 use unitape_query::address::EventAddress;
 
@@ -234,6 +240,135 @@ proptest! {
         check(&builder.finish().unwrap(), &columns, &rows[given..])?;
         prop_assert_eq!(builder.misfits(), misfits);
     }
+}
+
+proptest! {
+    /// What a file loses nobody misses: the rows of a file are those that it is made of, in every schema.
+    #[test]
+    fn files_and_streams_hold_the_values_of_rows(
+        frames in proptest::collection::vec(frame(), 0..40),
+        schema in proptest::sample::select(RowSchema::ALL.to_vec()),
+        classes in prop_oneof![Just(ClassSet::MARKET), Just(ClassSet::ALL)],
+    ) {
+        let names = names();
+        let options = BatchOptions {
+            sizes: SizeType::Wide, misfit: MisfitAction::Null, classes, rows: 16, ..BatchOptions::default()
+        };
+        let columns = schema.columns_with(classes);
+        let mut builder = RowBatchBuilder::new(schema, options);
+        let metadata = [("unitape.schema".to_owned(), schema.name().to_owned())];
+        let mut parquet = ParquetEncoder::new(builder.arrow_schema(), &metadata).unwrap();
+        let mut stream = IpcEncoder::new(builder.arrow_schema()).unwrap();
+        let (mut file_bytes, mut stream_bytes, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+        for (i, frame) in frames.iter().enumerate() {
+            let bytes = frame.bytes(schema);
+            let event = Event::new(&bytes).unwrap();
+            builder.push(address(i as u64), &event, &names).unwrap();
+            let row = EventRow { event, names: &names };
+            rows.push(columns.iter().map(|column| file_text(row.value(column), column, &options)).collect::<Vec<_>>());
+            if builder.is_full() || i + 1 == frames.len() {
+                let batch = builder.finish().unwrap();
+                parquet.encode(&batch).unwrap();
+                parquet.end_row_group().unwrap();
+                stream.encode(&batch).unwrap();
+                file_bytes.extend(parquet.take_bytes());
+                stream_bytes.extend(stream.take_bytes());
+            }
+        }
+        parquet.finish().unwrap();
+        stream.finish().unwrap();
+        file_bytes.extend(parquet.take_bytes());
+        stream_bytes.extend(stream.take_bytes());
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rows.parquet");
+        std::fs::write(&path, file_bytes).unwrap();
+        let (file, stream) = (read_parquet(&path).unwrap(), read_ipc(&stream_bytes).unwrap());
+        prop_assert_eq!(file.metadata.get("unitape.schema").map(String::as_str), Some(schema.name()));
+        prop_assert_eq!(file.group_rows.len(), frames.len().div_ceil(16));
+        for WrittenRows { schema: written_schema, rows: written, .. } in [file, stream] {
+            // The time zone and the dictionaries too, also of a file without rows.
+            prop_assert_eq!(field_types(&written_schema), field_types(builder.arrow_schema()));
+            prop_assert_eq!(&written, &rows);
+        }
+    }
+}
+
+/// Returns the name, the type and the nullability of each column; a stream also numbers its dictionaries.
+fn field_types(schema: &Schema) -> Vec<(String, DataType, bool)> {
+    let field_type =
+        |field: &Arc<Field>| (field.name().clone(), field.data_type().clone(), field.is_nullable());
+    schema.fields().iter().map(field_type).collect()
+}
+
+/// Returns a value as a file has it: the canonical digits and texts of JSON, and null where it does not fit.
+fn file_text(value: Option<ColumnValue<'_>>, column: &RowColumn, options: &BatchOptions) -> Option<String> {
+    let value = value?;
+    expected(column, Some(value.clone()), options)?;
+    Some(match value {
+        ColumnValue::Time(ts) => ts.0.to_string(),
+        ColumnValue::Number(number) => number.to_string(),
+        ColumnValue::Price(price) => price.to_string(),
+        // Of frames that unitape has not written, whose parts are not canonical.
+        ColumnValue::Size(size) => Decimal::new(size.mantissa(), size.exponent()).unwrap_or(size).to_string(),
+        ColumnValue::Amount(amount) => {
+            Amount::new(amount.mantissa(), amount.exponent()).unwrap_or(amount).to_string()
+        }
+        ColumnValue::Date(date) => date.to_string(),
+        ColumnValue::Bool(is_true) => is_true.to_string(),
+        ColumnValue::Text(text) | ColumnValue::Json(text) => text.into_owned(),
+    })
+}
+
+/// Returns an encoder and a full batch of news, whose headlines of `text_bytes` cannot be compressed much.
+fn news(rows: usize, text_bytes: usize) -> (ParquetEncoder, RecordBatch) {
+    let schema = RowSchema::News;
+    let options = BatchOptions { classes: ClassSet::ALL, ..BatchOptions::default() };
+    let mut builder = RowBatchBuilder::new(schema, options);
+    let headline = EventSchema::for_kind(schema.kinds()[0]).get(EventField::Headline).unwrap();
+    let (mut names, mut seed) = (names(), 1u64);
+    for i in 0..rows {
+        let mut text = vec![0; text_bytes];
+        for byte in &mut text {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *byte = b' ' + (seed >> 57) as u8 % 95;
+        }
+        let mut unit = Vec::new();
+        let mut event = EventBuilder::begin(&mut unit, schema.kinds()[0], UnixNanos(i as i64));
+        event.set_text(headline, &text, &mut names).unwrap();
+        event.finish(flags::LAST).unwrap();
+        builder.push(address(i as u64), &Event::new(&unit).unwrap(), &names).unwrap();
+    }
+    (ParquetEncoder::new(builder.arrow_schema(), &[]).unwrap(), builder.finish().unwrap())
+}
+
+/// A file of a year could be in memory as a whole before its first byte is written.
+#[test]
+fn a_row_group_ends_when_it_is_large() {
+    let (mut encoder, batch) = news(20, 1 << 20);
+    let mut written = 0;
+    for n in 1..=10 {
+        encoder.encode(&batch).unwrap();
+        written += encoder.take_bytes().len();
+        let is_written = n >= 4;
+        assert_eq!(written > ROW_GROUP_BYTES_MAX / 2, is_written, "batch {n}: {written} bytes");
+        assert!(encoder.memory_bytes() < ROW_GROUP_BYTES_MAX, "batch {n}");
+    }
+}
+
+#[test]
+fn a_row_group_has_a_million_rows_at_most() {
+    let (mut encoder, batch) = news(1 << 16, 0);
+    let mut bytes = Vec::new();
+    for _ in 0..17 {
+        encoder.encode(&batch).unwrap();
+        bytes.extend(encoder.take_bytes());
+    }
+    encoder.finish().unwrap();
+    bytes.extend(encoder.take_bytes());
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("rows.parquet"), bytes).unwrap();
+    let groups = read_row_groups(&dir.path().join("rows.parquet")).unwrap();
+    assert_eq!(groups, [1 << 20, 1 << 16]);
 }
 
 fn check(

@@ -11,7 +11,9 @@ use crate::dictionary::TokenDictionary;
 use crate::error::{Error, Result};
 use crate::keys::{MasterKey, PublicKey, StoreKeys};
 use crate::leases::Lease;
-use crate::manifest::{AsOf, Commit, GenerationBounds, GenerationSummary, Manifest, TapeSealProgress};
+use crate::manifest::{
+    AsOf, Commit, GenerationBounds, GenerationSummary, Manifest, TapeSealProgress, commits_of,
+};
 use crate::rows::RowScan;
 use crate::scan::{Scan, ScanFilter};
 use crate::schema::TickSchema;
@@ -172,6 +174,15 @@ impl Store {
     /// Returns the names and their tokens. The ids in scanned frames are these tokens.
     pub fn names(&self) -> &Dictionary {
         &self.tokens.names
+    }
+
+    /// Returns the generation of a state, 0 before the first one.
+    ///
+    /// # Errors
+    /// Fails if there is no such generation yet.
+    pub fn generation(&self, as_of: Option<AsOf>) -> Result<u64> {
+        let Some(as_of) = as_of else { return Ok(self.manifest.generation) };
+        Ok(commits_of(&self.manifest.commits, as_of)?.last().map_or(0, |commit| commit.generation))
     }
 
     /// Counts the names of a kind that the store had in this state. Tokens count from 1 in the order in which names came.

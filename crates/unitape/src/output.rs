@@ -5,18 +5,22 @@
 //! command is asked for are written unchanged.
 
 mod destination;
+mod directory;
 mod empty_result;
 mod escape;
 mod failure;
 mod files;
+mod row_encoder;
 mod rows;
 mod stdout;
 
 pub use destination::{Destination, write_file, write_private_file};
+pub use directory::OutputDirectory;
 pub use empty_result::{list_known_names, refuse_name};
 pub use escape::escape_line;
 pub use failure::{CommandFailure, CommandOutcome, Result, cause_of, exit_code};
 pub use files::{file_failure, open_file, read_bytes, read_text};
+pub use row_encoder::{ColumnFormat, RowEncoder, RowForm, RowOutput, note_misfits, refuse_terminal};
 pub use rows::{RowFormat, RowLines, csv_text};
 pub use stdout::{finish, stdout, unbuffered};
 

@@ -73,6 +73,22 @@ impl Commit {
     }
 }
 
+/// Returns the commits that a state has.
+///
+/// # Errors
+/// Fails if there is no such generation yet.
+pub(crate) fn commits_of(commits: &[Commit], as_of: AsOf) -> Result<&[Commit]> {
+    let newest = commits.last().map_or(0, |commit| commit.generation);
+    let count = match as_of {
+        AsOf::Generation(generation) if generation > newest => {
+            return Err(Error::FutureGeneration { generation, newest });
+        }
+        AsOf::Generation(generation) => commits.partition_point(|c| c.generation <= generation),
+        AsOf::Time(time) => commits.partition_point(|c| c.committed <= time.0),
+    };
+    Ok(&commits[..count])
+}
+
 /// The end of each tape in each day, as an earlier generation had it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GenerationBounds {
@@ -86,19 +102,12 @@ impl GenerationBounds {
     /// # Errors
     /// Fails if there is no such generation yet.
     pub fn new(commits: &[Commit], as_of: AsOf) -> Result<Option<Self>> {
-        let newest = commits.last().map_or(0, |commit| commit.generation);
-        let seen = match as_of {
-            AsOf::Generation(generation) if generation > newest => {
-                return Err(Error::FutureGeneration { generation, newest });
-            }
-            AsOf::Generation(generation) => commits.partition_point(|c| c.generation <= generation),
-            AsOf::Time(time) => commits.partition_point(|c| c.committed <= time.0),
-        };
-        if seen == commits.len() && seen > 0 {
+        let seen_commits = commits_of(commits, as_of)?;
+        if seen_commits.len() == commits.len() && !commits.is_empty() {
             return Ok(None);
         }
         let mut bounds = Self::default();
-        for commit in &commits[..seen] {
+        for commit in seen_commits {
             for end in &commit.ends {
                 bounds.ends.insert((end.date, end.tape.0), end.ordinal_last);
             }

@@ -28,7 +28,7 @@ use unitape_model::{Calendar, Position};
 use unitape_tape::TapeId;
 
 pub use self::commits::{AsOf, GenerationSummary};
-pub(crate) use self::commits::{Commit, CommitEnd, GenerationBounds};
+pub(crate) use self::commits::{Commit, CommitEnd, GenerationBounds, commits_of};
 use self::text::{number_text, position_number, position_numbers, sealed_key, sealed_keys, tape_text};
 use crate::FORMAT_VERSION;
 use crate::day::{Day, DayRule};

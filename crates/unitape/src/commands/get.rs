@@ -108,7 +108,8 @@ pub fn run(args: &GetArgs) -> output::Result {
 fn make_questions(args: &GetArgs) -> Result<Vec<Question>, CommandFailure> {
     let Some(path) = &args.request else {
         let filter = args.select.filter()?;
-        let output = ScanOutput::new(&args.print, &filter.schemas, &args.select.kinds()?, ClassSet::MARKET)?;
+        let output =
+            ScanOutput::new(&args.print, None, &filter.schemas, &args.select.kinds()?, ClassSet::MARKET)?;
         return Ok(vec![Question { dataset: args.address.dataset.clone(), filter, output }]);
     };
     let file_failure = |e: std::io::Error| CommandFailure::from(e).with_subject(path.display());
@@ -129,7 +130,7 @@ fn make_questions(args: &GetArgs) -> Result<Vec<Question>, CommandFailure> {
         ..ScanFilter::default()
     };
     let question = |schemas: Vec<_>| {
-        let output = ScanOutput::new(&args.print, &schemas, &[], ClassSet::MARKET)?;
+        let output = ScanOutput::new(&args.print, None, &schemas, &[], ClassSet::MARKET)?;
         Ok(Question { dataset: request.dataset.clone(), filter: filter(schemas), output })
     };
     match args.print.events || args.print.full {

@@ -2,12 +2,15 @@
 
 mod compact;
 mod empty;
+mod export;
 mod info;
 mod key;
+mod partitions;
 pub mod scan;
 mod verify;
 
 use self::compact::CompactArgs;
+use self::export::ExportArgs;
 use self::info::InfoArgs;
 pub use self::key::KeyArgs;
 use self::scan::ScanArgs;
@@ -43,13 +46,25 @@ A seal adds the events that the store does not have yet, up to the durable posit
   unitape store scan ticks --schema bbo --symbols VOD,BARC --since 2024-03-11T14:30 --json
   unitape store scan ticks --schema mbo --with identity --date 2024-03-11 --json
   unitape store scan ticks --schema trades --as-of 3 --csv
+  unitape store scan ticks --schema trades --parquet --symbols VOD -o vod.parquet
   unitape store scan ticks --json | head
   unitape store scan ticks --schema mbo,trades --venue XLON --events --json --full
 
-With one --schema, the command prints rows in the order of event time: a table, or JSON with --json, or CSV with --csv. --with adds columns of identity (parties, free text) and provenance. Otherwise, and with --events, --full or --kind, it prints events in the order of the tape. --since and --until keep since <= ts < until. A sealed day has no ordinals, so there is no --from and no --to; for one release, a time behind these still counts as --since and --until.
+With one --schema, the command prints rows in the order of event time: a table, or JSON with --json, CSV with --csv, Parquet with --parquet, an Arrow IPC stream with --arrow. Parquet and Arrow have prices as decimal(19,9) and sizes as decimal(38,18); a value that does not fit is null, and the exit code is 3. --with adds columns of identity (parties, free text) and provenance. Otherwise, and with --events, --full or --kind, it prints events in the order of the tape. --since and --until keep since <= ts < until. A sealed day has no ordinals, so there is no --from and no --to; for one release, a time behind these still counts as --since and --until.
 
 Schemas: mbo mbp bbo trades quotes definition status statistics orders reference news comms payments alerts quarantine clock. Exit code 3 when blocks are damaged; all other blocks are read.")]
     Scan(Box<ScanArgs>),
+    /// Write rows of one schema to a Parquet, Arrow or CSV file, or to one for each date or symbol
+    #[command(after_help = "Examples:
+  unitape store export ticks --schema trades --format parquet -o trades.parquet
+  unitape store export ticks --schema bbo --format parquet --symbols VOD,BARC --since 2024-03-11T14:30 -o bbo.parquet
+  unitape store export ticks --schema bbo --format parquet --partition date -o bbo
+  unitape store export ticks --schema trades --format arrow --partition symbol -o trades --force --json
+
+The columns and rows are those of `unitape store scan --schema`, in the order of event time. --format arrow writes an IPC stream. --partition writes a directory that DuckDB, Polars and Spark read as one table: date=2024-03-11/part-0.parquet, or symbol=VOD/part-0.parquet with reserved characters of a symbol as %XX. Rows without a date or symbol are in __HIVE_DEFAULT_PARTITION__. More than 64 symbols are read in several passes.
+
+An existing file or directory is refused; --force replaces it, but no directory that has something other than an export in it. Values have the types of `unitape store scan --parquet`: exit code 3 when one does not fit and is null, or when blocks are damaged; all other blocks are exported.")]
+    Export(Box<ExportArgs>),
     /// Verify a store against its signed manifest: every file, and with the key every block
     #[command(after_help = "Examples:
   unitape store verify ticks
@@ -107,6 +122,7 @@ pub fn run(args: StoreArgs) -> output::Result {
     match args.command {
         StoreCommand::Seal(args) => run_seal(&args),
         StoreCommand::Scan(args) => scan::run(&args),
+        StoreCommand::Export(args) => export::run(&args),
         StoreCommand::Verify(args) => verify::run(&args),
         StoreCommand::Info(args) => info::run(&args),
         StoreCommand::Compact(args) => compact::run(&args),

@@ -72,6 +72,14 @@ fn a_wrong_call_is_2() {
          unitape store scan s --from 2024-03-12 --to 2024-03-11
          unitape store scan s --schema bbo,trades
          unitape store scan s --csv
+         unitape store scan s --parquet
+         unitape store scan s --schema bbo --arrow --events
+         unitape store export s --schema bbo --format parquet
+         unitape store export s --format parquet -o x
+         unitape store export s --schema bbo --format parquet -o o.fix
+         unitape store export s --schema bbo --format parquet -o dir
+         unitape store export s --schema bbo --format parquet --partition date -o dir --force
+         unitape store export s --schema bbo,trades --format parquet -o x
          unitape store seal t
          unitape store seal t --store s2 --date x
          unitape store verify s --public-key 5a
@@ -174,6 +182,8 @@ fn what_lies_outside_the_call_and_the_data_is_1() {
          unitape store seal missing --store x
          unitape store seal t --store dir
          unitape store scan missing
+         unitape store export missing --schema mbo --format csv -o x
+         unitape store export s --schema mbo --format csv -o missing/x
          unitape store info dir
          unitape store info s --key missing
          unitape store verify missing
@@ -269,6 +279,7 @@ fn damaged_missing_and_refused_data_are_3() {
          unitape store seal damaged --store x
          unitape store info s-damaged
          unitape store scan s-damaged
+         unitape store export s-damaged --schema mbo --format csv -o mbo.csv
          unitape store verify s-damaged
          unitape store verify s --at-least 2
          unitape store seal t --store s-damaged
@@ -361,6 +372,7 @@ fn what_went_well_is_0() {
          unitape store verify s --at-least 1 --remember generations
          unitape store scan s
          unitape store scan s --schema trades
+         unitape store export s --schema trades --format arrow -o trades.arrows
          unitape store scan s --since 2024-03-12 --until 2024-03-12
          unitape store seal t --store s
          unitape book show t

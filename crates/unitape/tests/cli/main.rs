@@ -66,6 +66,7 @@ mod serve;
 mod sources;
 mod stale;
 mod store;
+mod store_export;
 mod store_generations;
 mod store_kill;
 mod store_rows;

@@ -266,6 +266,10 @@ const PRINTS: &str = "
     store scan s --as-of 1
     store compact s
     store compact s --json
+    store scan s --schema trades --parquet
+    store scan s --schema trades --arrow
+    store export s --schema mbo --format parquet -o mbo.parquet --force
+    store export s --schema mbo --format csv -o mbo.csv --force --json
     store verify s
     store verify s --json
     store info s

@@ -5,7 +5,8 @@ use super::empty;
 use crate::commands::range_args::{OutputArgs, SelectionArgs};
 use crate::commands::tape::{readable, utc};
 use crate::output::{
-    self, CommandFailure, CommandOutcome, Destination, RowFormat, RowLines, grouped, note, refuse_name,
+    self, ColumnFormat, CommandFailure, CommandOutcome, Destination, RowEncoder, RowForm, RowFormat,
+    RowOutput, grouped, note, note_misfits, refuse_name, refuse_terminal,
 };
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -27,6 +28,19 @@ pub struct ScanArgs {
     select: SealedArgs,
     #[command(flatten)]
     print: PrintArgs,
+    #[command(flatten)]
+    columns: ColumnArgs,
+    /// Print rows as a Parquet file
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    parquet: bool,
+    /// Print rows as an Arrow IPC stream
+    #[arg(long, conflicts_with_all = ["json", "csv", "parquet"])]
+    arrow: bool,
+}
+
+/// Which columns of rows, and of which state of the store.
+#[derive(Debug, clap::Args)]
+pub struct ColumnArgs {
     /// Columns of these classes behind those of market data (identity, provenance; repeatable, or with commas)
     #[arg(long, value_name = "CLASS", value_delimiter = ',')]
     with: Vec<String>,
@@ -53,9 +67,22 @@ fn parse_as_of(text: &str) -> Result<AsOf, CommandFailure> {
     Ok(AsOf::Time(time))
 }
 
-impl ScanArgs {
+impl ColumnArgs {
+    /// Sets the state in the filter. Returns the options that narrow the scan, as they could be written.
+    ///
+    /// # Errors
+    /// Fails if the state is no generation and no time.
+    pub fn set_state(&self, filter: &mut ScanFilter, searched: &str) -> Result<String, CommandFailure> {
+        let Some(as_of) = &self.as_of else { return Ok(searched.to_owned()) };
+        filter.as_of = Some(parse_as_of(as_of)?);
+        Ok(format!("{searched} --as-of {as_of}").trim_start().to_owned())
+    }
+
     /// Returns the classes of the columns.
-    fn classes(&self) -> Result<ClassSet, CommandFailure> {
+    ///
+    /// # Errors
+    /// Fails if there is no such class.
+    pub fn classes(&self) -> Result<ClassSet, CommandFailure> {
         let optional = [FieldClass::Identity, FieldClass::Provenance];
         self.with.iter().try_fold(ClassSet::MARKET, |classes, name| {
             let class = optional.into_iter().find(|class| class.name() == name);
@@ -160,30 +187,90 @@ impl SealedArgs {
     }
 }
 
+/// Rows of one schema, with the columns of these classes.
+#[derive(Clone, Copy, Debug)]
+pub struct ScanRows {
+    /// The schema.
+    pub schema: TickSchema,
+    /// The classes.
+    pub classes: ClassSet,
+    /// The form.
+    pub form: RowForm,
+}
+
+impl ScanRows {
+    /// Begins to read the rows.
+    ///
+    /// # Errors
+    /// Fails if the source does not have a name of the filter.
+    pub fn scan<'s>(
+        &self,
+        source: &TickSource<'s>,
+        filter: &ScanFilter,
+        progress: &Arc<StoreProgress>,
+    ) -> Result<RowScan<'s>, Error> {
+        let scan = source.rows(self.schema, filter)?.with_classes(self.classes);
+        Ok(scan.with_progress(progress.clone()))
+    }
+
+    /// Returns the keys and values for the schema of columns.
+    ///
+    /// # Errors
+    /// Fails if the store does not have the state of the filter yet.
+    pub fn metadata(
+        &self,
+        source: &TickSource<'_>,
+        filter: &ScanFilter,
+    ) -> Result<Vec<(String, String)>, Error> {
+        let schema = ("unitape.schema".to_owned(), self.schema.name().to_owned());
+        let generation = match source {
+            TickSource::Store(store) => Some(store.generation(filter.as_of)?),
+            TickSource::Answer(_) => None,
+        };
+        let generation = generation.map(|n| ("unitape.generation".to_owned(), n.to_string()));
+        Ok([schema].into_iter().chain(generation).collect())
+    }
+
+    /// Begins an output of the rows.
+    ///
+    /// # Errors
+    /// Fails if the form has no type for a column.
+    pub fn encoder(
+        &self,
+        metadata: &[(String, String)],
+        batch_rows: usize,
+    ) -> Result<RowEncoder, CommandFailure> {
+        let ScanRows { schema, classes, form } = *self;
+        RowEncoder::new(&RowOutput { form, schema: schema.row_schema(), classes, metadata, batch_rows })
+    }
+}
+
 /// What a scan prints.
 #[derive(Clone, Debug)]
 pub enum ScanOutput {
     /// Events.
     Events,
-    /// Rows of one schema, with the columns of these classes.
-    Rows(TickSchema, ClassSet, RowLines),
+    /// Rows of one schema.
+    Rows(ScanRows),
 }
 
 impl ScanOutput {
     /// Returns the output that options ask for, of these schemas and kinds.
     ///
     /// # Errors
-    /// Fails if the options ask for rows of several schemas, or for CSV of events.
+    /// Fails if the options ask for rows of several schemas, or for a form of rows for events.
     pub fn new(
         print: &PrintArgs,
+        columns: Option<ColumnFormat>,
         schemas: &[TickSchema],
         kinds: &[EventKind],
         classes: ClassSet,
     ) -> Result<Self, CommandFailure> {
         if print.events || print.full || schemas.is_empty() || !kinds.is_empty() {
-            if print.output.csv {
-                let message = "--csv prints rows: give one --schema, without --events, --full or --kind";
-                return Err(CommandFailure::Usage(message.to_owned()));
+            if let Some(option) = columns.map(ColumnFormat::option).or(print.output.csv.then_some("--csv")) {
+                return Err(CommandFailure::Usage(format!(
+                    "{option} prints rows: give one --schema, without --events, --full or --kind"
+                )));
             }
             if classes != ClassSet::MARKET {
                 let message =
@@ -197,21 +284,26 @@ impl ScanOutput {
             let message = "rows are of one schema; with --events, events of several are printed".to_owned();
             return Err(CommandFailure::Usage(message));
         }
-        let format = RowFormat::from_options(print.output.json, print.output.csv);
-        Ok(Self::Rows(schema, classes, RowLines::new(format, schema.row_schema(), classes)))
+        let form = match columns {
+            Some(format) => RowForm::Columns(format),
+            None => RowForm::Lines(RowFormat::from_options(print.output.json, print.output.csv)),
+        };
+        Ok(Self::Rows(ScanRows { schema, classes, form }))
     }
 }
 
 /// Runs the command.
 pub fn run(args: &ScanArgs) -> output::Result {
     let (mut filter, kinds) = (args.select.filter()?, args.select.kinds()?);
-    filter.as_of = args.as_of.as_deref().map(parse_as_of).transpose()?;
-    let output = ScanOutput::new(&args.print, &filter.schemas, &kinds, args.classes()?)?;
-    let store = Store::open(&args.dir, &args.key.of_store(&args.dir)?)?;
-    let mut searched = args.select.describe(&filter);
-    if let Some(as_of) = &args.as_of {
-        searched = format!("{searched} --as-of {as_of}").trim_start().to_owned();
+    let searched = args.select.describe(&filter);
+    let searched = args.columns.set_state(&mut filter, &searched)?;
+    let columns = ColumnFormat::from_options(args.parquet, args.arrow);
+    let classes = args.columns.classes()?;
+    let output = ScanOutput::new(&args.print, columns, &filter.schemas, &kinds, classes)?;
+    if let Some(format) = columns {
+        refuse_terminal(format.option(), args.print.output.file.as_deref())?;
     }
+    let store = Store::open(&args.dir, &args.key.of_store(&args.dir)?)?;
     // Of names that no event has, nothing is read.
     let is_left = empty::known_names(&store, &mut filter)?;
     let limit = if is_left { args.select.limit().unwrap_or(u64::MAX) } else { 0 };
@@ -270,12 +362,14 @@ pub struct PrintedScan {
     pub events: u64,
     /// Damaged blocks.
     pub problems: u64,
+    /// Values that did not fit their column, and are null.
+    pub nulls: u64,
 }
 
 impl PrintedScan {
     /// Returns the outcome of the command that printed it.
     pub fn outcome(&self) -> CommandOutcome {
-        if self.problems == 0 { CommandOutcome::Clean } else { CommandOutcome::Flawed }
+        if self.problems == 0 && self.nulls == 0 { CommandOutcome::Clean } else { CommandOutcome::Flawed }
     }
 }
 
@@ -308,31 +402,27 @@ impl<'a> ScanPrinter<'a> {
         limit: u64,
     ) -> Result<PrintedScan, CommandFailure> {
         let progress = Arc::new(StoreProgress::default());
-        let (events, problems, failure, is_refused) = match output {
+        let mut printed = PrintedScan::default();
+        let ended = match output {
             ScanOutput::Events => {
                 let mut scan = source.scan(filter)?.with_progress(progress.clone());
-                let events = with_bar(&progress, || self.print_events(&mut scan, source, limit))?;
-                report_damage(scan.problems(), scan.problem_count());
-                let is_refused = scan.problems().iter().any(Error::is_refusal);
-                (events, scan.problem_count(), scan.take_failure(), is_refused)
+                printed.events = with_bar(&progress, || self.print_events(&mut scan, source, limit))?;
+                printed.problems = scan.problem_count();
+                let failure = scan.take_failure();
+                end_scan(scan.problems(), printed.problems, failure)
             }
-            ScanOutput::Rows(schema, classes, lines) => {
-                let scan = source.rows(schema, filter)?.with_classes(classes);
-                let mut scan = scan.with_progress(progress.clone());
-                let events = with_bar(&progress, || self.print_rows(&mut scan, lines, limit))?;
-                report_damage(scan.problems(), scan.problem_count());
-                let is_refused = scan.problems().iter().any(Error::is_refusal);
-                (events, scan.problem_count(), scan.take_failure(), is_refused)
+            ScanOutput::Rows(rows) => {
+                let mut scan = rows.scan(source, filter, &progress)?;
+                let encoder = rows.encoder(&rows.metadata(source, filter)?, BATCH_ROWS)?;
+                (printed.events, printed.nulls) =
+                    with_bar(&progress, || self.print_rows(&mut scan, encoder, limit))?;
+                printed.problems = scan.problem_count();
+                let failure = scan.take_failure();
+                end_scan(scan.problems(), printed.problems, failure)
             }
         };
-        match failure {
-            Some(failure) => Err(failure.into()),
-            None if is_refused => {
-                let message = "the system refused to read some of it, as named above; the rest was printed";
-                Err(CommandFailure::Error(message.to_owned()))
-            }
-            None => Ok(PrintedScan { events, problems }),
-        }
+        note_misfits(printed.nulls);
+        ended.map(|()| printed)
     }
 
     /// Ends the output.
@@ -378,26 +468,41 @@ impl<'a> ScanPrinter<'a> {
         Ok(count)
     }
 
-    /// Prints rows, `limit` at most, and returns how many there were.
+    /// Prints rows, `limit` at most. Returns how many there were, and how many of their values are null because they did not fit.
     fn print_rows(
         &mut self,
         scan: &mut RowScan<'_>,
-        mut lines: RowLines,
+        mut encoder: RowEncoder,
         limit: u64,
-    ) -> Result<u64, CommandFailure> {
-        let (mut line, mut count) = (String::new(), 0);
-        lines.begin(&mut line);
+    ) -> Result<(u64, u64), CommandFailure> {
+        let mut count = 0;
         while count < limit {
             let Some(row) = scan.next() else { break };
             count += 1;
-            lines.put_row(&mut line, |column| row.value(column));
-            self.destination.write_all(line.as_bytes())?;
-            line.clear();
+            encoder.put_row(&row)?;
+            encoder.write_to(&mut self.destination)?;
         }
-        self.destination.write_all(line.as_bytes())?;
+        encoder.finish()?;
+        encoder.write_to(&mut self.destination)?;
         self.destination.flush()?;
-        Ok(count)
+        Ok((count, encoder.nulls()))
     }
+}
+
+/// Ends a scan: reports the damage that it met, and returns what ended it or what the system refused.
+///
+/// # Errors
+/// Fails with the failure, or if the system refused to read something.
+pub fn end_scan(problems: &[Error], count: u64, failure: Option<Error>) -> Result<(), CommandFailure> {
+    report_damage(problems, count);
+    if let Some(failure) = failure {
+        return Err(failure.into());
+    }
+    if problems.iter().any(Error::is_refusal) {
+        let message = "the system refused to read some of it, as named above; the rest was printed";
+        return Err(CommandFailure::Error(message.to_owned()));
+    }
+    Ok(())
 }
 
 /// Reports the damage that a scan met.
@@ -412,3 +517,6 @@ fn report_damage(problems: &[Error], count: u64) {
 fn with_bar<T>(progress: &StoreProgress, print: impl FnOnce() -> T) -> T {
     if std::io::stdout().is_terminal() { print() } else { super::with_progress("scan", progress, print) }
 }
+
+/// Rows of a batch of columns.
+const BATCH_ROWS: usize = 1 << 16;

@@ -1,8 +1,8 @@
 //! `tape cat --schema`: the events of one schema as rows.
 
 use super::{CatArgs, CatOutput, print_rewind};
-use crate::output::{CommandFailure, Destination, RowFormat, RowLines, note, refuse_name};
-use std::io::{IsTerminal, Write};
+use crate::output::{CommandFailure, Destination, RowFormat, RowLines, note, refuse_name, refuse_terminal};
+use std::io::Write;
 use unitape_arrow::{BatchOptions, IpcEncoder, MisfitAction, RowBatchBuilder, SizeType};
 use unitape_model::{ClassSet, EventRow, Position, RowSchema};
 use unitape_query::Selected;
@@ -27,13 +27,7 @@ pub fn schema(args: &CatArgs) -> Result<Option<RowSchema>, CommandFailure> {
 /// # Errors
 /// Fails if stdout is a terminal and no file is named.
 pub fn check_terminal(args: &CatArgs) -> Result<(), CommandFailure> {
-    if args.arrow && args.output.file.is_none() && std::io::stdout().is_terminal() {
-        return Err(CommandFailure::Usage(
-            "--arrow writes bytes, which a terminal cannot show: name a file with -o, or use a pipe"
-                .to_owned(),
-        ));
-    }
-    Ok(())
+    if args.arrow { refuse_terminal("--arrow", args.output.file.as_deref()) } else { Ok(()) }
 }
 
 /// Rows as lines: JSON, CSV or a table.
