@@ -243,7 +243,7 @@ pub fn run_serve(
     let (tape, dir) = (scratch_dir.path().join("tape"), scratch_dir.path().join("store"));
     make_tape(&tape, context.pick(20_000, 4_000_000))?;
     let key = MasterKey::random(&SystemRandomness)?;
-    seal(&tape, &dir, &key, &SealOptions::default())?;
+    seal(&tape, &dir, &key, unitape_model::UnixNanos(0), &SealOptions::default())?;
     let store = Store::open(&dir, &key)?;
     let filter = ScanFilter { schemas: vec![TickSchema::Bbo], ..ScanFilter::default() };
     let (rows, expected_hash) = drain(store.rows(TickSchema::Bbo, &filter)?)?;

@@ -35,7 +35,7 @@ pub fn run(
     for round in 0..=context.repeats(3) {
         _ = fs::remove_dir_all(&store);
         let times = if round == 0 { &mut warm } else { &mut ingest };
-        let sealed = times.time(|| seal(&tape, &store, &key, &SealOptions::default()))?;
+        let sealed = times.time(|| seal(&tape, &store, &key, UnixNanos(0), &SealOptions::default()))?;
         if sealed.rows != rows {
             return Err(Error::Failed(format!("store ingest: {} rows, not {rows}", sealed.rows)));
         }

@@ -32,7 +32,7 @@
 //! writer.close()?;
 //!
 //! let key = MasterKey::random(&SystemRandomness)?;
-//! assert_eq!(seal(&tape, &store, &key, &SealOptions::default())?.rows, 1);
+//! assert_eq!(seal(&tape, &store, &key, UnixNanos(1_710_253_800_000_000_000), &SealOptions::default())?.rows, 1);
 //! let store = Store::open(&store, &key)?;
 //! let mut scan = store.scan(&ScanFilter::default())?;
 //! let row = scan.next().expect("what was sealed");

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::time::SystemTime;
 
 use unitape_model::{Calendar, LostNameCounts, NameKind, Position, UnixNanos};
 use unitape_tape::{DamagedParts, TapeId, TapeStatus, UnverifiedBytes, accepted_ranges};
@@ -17,6 +16,7 @@ use crate::dictionary::TokenDictionary;
 use crate::error::{Error, Result};
 use crate::gather::RowGatherer;
 use crate::keys::{LeafKeys, MasterKey, Randomness, SystemRandomness};
+use crate::leases;
 use crate::manifest::{Commit, CommitEnd, DICTIONARY, Manifest, SealedPart, TapeRange, TapeSealProgress};
 use crate::runs::RunSealer;
 use crate::tape_rows::{SealEnd, TapeSealer};
@@ -44,8 +44,6 @@ pub struct SealOptions<'a> {
     /// The text of a calendar: days are session dates by it. The first seal into a store keeps it there, and later seals
     /// follow it, with this option or without. Without one, days are UTC dates.
     pub calendar: Option<&'a str>,
-    /// The time of the commit; the system's clock if none. The commit gets a later time than the one before, in any case.
-    pub commit_time: Option<UnixNanos>,
 }
 
 impl Default for SealOptions<'_> {
@@ -59,7 +57,6 @@ impl Default for SealOptions<'_> {
             skip_damage: false,
             random: &SystemRandomness,
             calendar: None,
-            commit_time: None,
         }
     }
 }
@@ -108,7 +105,8 @@ pub struct SealReport {
     pub compaction_problem: Option<String>,
 }
 
-/// Seals the new part of the tape in `tape` into the store in `store`, with `key`. Makes the store if there is none.
+/// Seals the new part of the tape in `tape` into the store in `store`, with `key`. Makes the store if there is none. `now` is
+/// the time of the commit; if the last commit is not before it, the time is one nanosecond after that one.
 ///
 /// A seal takes data that is durable and matches its checksums. Of a closed tape, this is everything. Of a tape whose
 /// writer is running or has died, it is the part before the durable position. A seal that is killed leaves the store
@@ -121,7 +119,13 @@ pub struct SealReport {
 /// Fails if the tape or the store is missing or damaged, or if the tape lacks checksums. Fails if another tape was
 /// sealed under this id, or if events name an undefined id. Fails if the key is not the store's, or if the system
 /// refuses. The store is then as it was before.
-pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_>) -> Result<SealReport> {
+pub fn seal(
+    tape: &Path,
+    store: &Path,
+    key: &MasterKey,
+    now: UnixNanos,
+    options: &SealOptions<'_>,
+) -> Result<SealReport> {
     if !(1 << 10..=1 << 40).contains(&options.memory_bytes) {
         return Err(Error::Option("memory_bytes must be 1 KiB to 1 TiB"));
     }
@@ -131,11 +135,13 @@ pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_
     // The tape first: a wrong path must not leave an empty store behind.
     let standing = unitape_tape::tape_status(tape)?;
     let mut writer = StoreWriter::open_or_make(store, key, options.random)?;
-    let mut report = seal_tape(tape, &standing, &mut writer, options)?;
+    let mut report = seal_tape(tape, &standing, &mut writer, now, options)?;
     if report.generation.is_some() {
         let days = report.days.keys().copied().filter(|day| writer.part_count(*day) > PARTS_MAX).collect();
         compact_sealed(&mut writer, days, options, &mut report);
     }
+    // What stays of the leases of earlier revisions does no harm: the next seal removes it.
+    _ = leases::oldest_held(store, writer.manifest.revision);
     Ok(report)
 }
 
@@ -163,6 +169,7 @@ fn seal_tape(
     tape: &Path,
     standing: &TapeStatus,
     store: &mut StoreWriter<'_>,
+    now: UnixNanos,
     options: &SealOptions<'_>,
 ) -> Result<SealReport> {
     let StoreWriter { dir: store_dir, manifest, keys, random, .. } = store;
@@ -229,7 +236,7 @@ fn seal_tape(
     };
     manifest.commits.push(Commit {
         generation,
-        committed: commit_time(manifest, options.commit_time),
+        committed: commit_time(manifest, now),
         rows: sealed.rows,
         names: NameKind::ALL.iter().map(|kind| token_dictionary.names.len(*kind)).collect(),
         ends: parts.values().map(end).collect(),
@@ -245,14 +252,10 @@ fn seal_tape(
     Ok(sealed)
 }
 
-/// Returns the time of the next commit: `wanted` or that of the clock, if it is later than that of the last commit.
-fn commit_time(manifest: &Manifest, wanted: Option<UnixNanos>) -> i64 {
-    let clock_time = || {
-        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX)
-    };
+/// Returns the time of the next commit: `now`, if that is later than the last commit.
+fn commit_time(manifest: &Manifest, now: UnixNanos) -> i64 {
     let last = manifest.commits.last().map_or(i64::MIN, |commit| commit.committed);
-    wanted.map_or_else(clock_time, |time| time.0).max(last.saturating_add(1))
+    now.0.max(last.saturating_add(1))
 }
 
 /// Keeps the calendar of the first seal in the manifest. Fails if the store has another one.

@@ -266,7 +266,8 @@ fn another_key_opens_nothing_and_changes_nothing() {
     let manifest = fs::read(path.join("manifest")).unwrap();
     let other = MasterKey::random(&SystemRandomness).unwrap();
     assert!(matches!(Store::open(&path, &other), Err(Error::WrongKey { .. })));
-    let sealed = unitape_store::seal(&tape, &path, &other, &SealOptions::default());
+    let sealed =
+        unitape_store::seal(&tape, &path, &other, unitape_model::UnixNanos(0), &SealOptions::default());
     assert!(matches!(sealed, Err(Error::WrongKey { .. })), "{sealed:?}");
     assert_eq!(fs::read(path.join("manifest")).unwrap(), manifest);
 }

@@ -104,10 +104,9 @@ proptest! {
             let options = SealOptions {
                 date,
                 memory_bytes: 1 << 14,
-                commit_time: Some(UnixNanos(committed)),
                 ..SealOptions::default()
             };
-            let sealed = seal(&tapes[tape], &store, &options).unwrap();
+            let sealed = unitape_store::seal(&tapes[tape], &store, &key(), UnixNanos(committed), &options).unwrap();
             prop_assert_eq!(sealed.compaction_problem, None);
             let opened = open(&store).unwrap();
             if let Some(generation) = sealed.generation {

@@ -5,12 +5,14 @@ mod common;
 use common::{key, open, seal, tape};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use unitape_model::UnixNanos;
 use unitape_store::{
     Error, FindingKind, MasterKey, PublicKey, SealOptions, SystemRandomness, VerifyKey, VerifyOptions,
     VerifyReport, verify,
 };
 
-/// All files of a store.
+/// All files of a store but those that are for locks alone, and empty.
 fn files(store: &Path) -> Vec<PathBuf> {
     let (mut all, mut open) = (Vec::new(), vec![store.to_owned()]);
     while let Some(next) = open.pop() {
@@ -19,7 +21,7 @@ fn files(store: &Path) -> Vec<PathBuf> {
             if path.is_dir() { open.push(path) } else { all.push(path) }
         }
     }
-    all.retain(|path| !path.ends_with("store.lock"));
+    all.retain(|path| !path.ends_with("store.lock") && !path.parent().unwrap().ends_with("readers"));
     all.sort();
     all
 }
@@ -278,7 +280,7 @@ fn another_signer_is_refused_and_an_older_state_says_its_generation() {
 
     let forged = dir.path().join("forged");
     let theirs = MasterKey::random(&SystemRandomness).unwrap();
-    unitape_store::seal(&tape, &forged, &theirs, &SealOptions::default()).unwrap();
+    unitape_store::seal(&tape, &forged, &theirs, UnixNanos(0), &SealOptions::default()).unwrap();
     let report = check(&forged, VerifyKey::Public(public));
     let Err(Error::WrongSigner { signer: found, .. }) = &report else { panic!("{report:?}") };
     assert_ne!(*found, public);

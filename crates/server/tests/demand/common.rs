@@ -304,7 +304,7 @@ fn seal_day(dir: &Path, day: &str) {
     append(&mut unit, EventKind::News, start + 9, &[("headline", SECRETS[5])], &mut names);
     writer.append(&unit).unwrap();
     writer.close().unwrap();
-    seal(&tape, &dir.join("store"), &master(), &SealOptions::default()).unwrap();
+    seal(&tape, &dir.join("store"), &master(), UnixNanos(0), &SealOptions::default()).unwrap();
 }
 
 fn append(unit: &mut Vec<u8>, kind: EventKind, ts: i64, fields: &[(&str, &str)], names: &mut Dictionary) {

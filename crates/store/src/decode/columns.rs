@@ -103,7 +103,7 @@ pub(super) struct LayoutColumns<'a> {
 }
 
 impl<'a> LayoutColumns<'a> {
-    /// The column of venues, if a row of the layout has one.
+    /// Returns the column of venues, if a row of the layout has one.
     pub fn venues(&mut self) -> Option<&mut BlockColumn<'a>> {
         self.columns.iter_mut().find(|column| self.plan.has_venue && column.column_number == VENUE)
     }

@@ -18,7 +18,7 @@ pub fn key() -> MasterKey {
 
 /// Seals with the key of the stores.
 pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> unitape_store::Result<SealReport> {
-    unitape_store::seal(tape, store, &key(), options)
+    unitape_store::seal(tape, store, &key(), UnixNanos(0), options)
 }
 
 /// Opens with the key of the stores.

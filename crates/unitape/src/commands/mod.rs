@@ -29,3 +29,11 @@ pub mod store;
 pub mod tape;
 pub mod user;
 pub mod watch;
+
+use unitape_model::UnixNanos;
+
+/// Returns the time of the system's clock.
+pub fn clock_time() -> UnixNanos {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    UnixNanos(since.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)))
+}

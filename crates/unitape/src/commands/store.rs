@@ -15,7 +15,7 @@ use self::info::InfoArgs;
 pub use self::key::KeyArgs;
 use self::scan::ScanArgs;
 use self::verify::VerifyArgs;
-use super::read_args;
+use super::{clock_time, read_args};
 use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, say};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -145,7 +145,8 @@ fn run_seal(args: &SealArgs) -> output::Result {
     // The tape first: a wrong path must not leave a key behind.
     unitape_tape::tape_status(&args.tape)?;
     let key = args.key.for_sealing(&args.store)?;
-    let sealed = with_progress("seal", &progress, || seal(&args.tape, &args.store, &key, &options));
+    let sealed =
+        with_progress("seal", &progress, || seal(&args.tape, &args.store, &key, clock_time(), &options));
     let sealed = sealed?;
     if args.json {
         let days: serde_json::Map<_, _> =

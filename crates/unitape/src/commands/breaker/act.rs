@@ -4,7 +4,7 @@ use super::ControlTarget;
 use super::list::{control_json, control_line};
 use crate::commands::login::{LoginArgs, SecondLoginArgs};
 use crate::output::{self, CommandFailure, CommandOutcome, say};
-use unitape_model::{TapePosition, UnixNanos};
+use unitape_model::TapePosition;
 use unitape_run::breaker::{ControlTape, controls_in_force};
 use unitape_run::users::{Account, Role, is_same_person};
 use unitape_tape::{Reader, StartPosition};
@@ -84,7 +84,7 @@ fn append_control(
         id: format!("{}#{}", account.name, tape.records().len() + 1),
         verb,
         scope: target.scope.clone(),
-        ts: UnixNanos(crate::commands::case::now()),
+        ts: crate::commands::clock_time(),
         cause: TapePosition { tape: tape_end.id().0, position: tape_end.position() },
         reason: Some(target.reason.clone()),
         detail: None,

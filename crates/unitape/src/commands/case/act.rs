@@ -1,6 +1,7 @@
 //! What a user does to a case.
 
 use super::CaseTarget;
+use crate::commands::clock_time;
 use crate::commands::login::LoginArgs;
 use crate::output::{self, CommandFailure, CommandOutcome, say};
 use serde_json::{Value, json};
@@ -36,7 +37,7 @@ pub fn run(target: &CaseTarget, login: &LoginArgs, request: Request) -> output::
         Request::Close { reason, text } => CaseCommand::Close { disposition: reason, text },
         Request::Reopen { text } => CaseCommand::Reopen { text },
     };
-    let action = act(&mut store, target.case, &actor, &command, super::now())?;
+    let action = act(&mut store, target.case, &actor, &command, clock_time().0)?;
     if target.json {
         output::print_json(&action_json(&action))?;
     } else {

@@ -1,5 +1,6 @@
 //! `unitape case export`: a case as a file.
 
+use crate::commands::clock_time;
 use crate::commands::read_args::{self, ReadArgs};
 use crate::output::{self, CommandOutcome, note};
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ pub fn run(args: &ExportArgs) -> output::Result {
     let store = CaseStore::open(&args.cases)?;
     output::print_hot_notice(&args.tape);
     let mut tape = EvidenceTape::open(&args.tape, args.read.options())?;
-    let html = export::html(&store, &mut tape, args.case, super::now())?;
+    let html = export::html(&store, &mut tape, args.case, clock_time().0)?;
     output::write_private_file(&args.html, html.as_bytes())?;
     note!("unitape: case {} is in {}, which others cannot read", args.case, args.html.display());
     read_args::finish(tape.reader(), tape.lost_names(), CommandOutcome::Clean)

@@ -1,5 +1,6 @@
 //! `unitape case ingest`.
 
+use crate::commands::clock_time;
 use crate::commands::read_args::{self, ReadArgs};
 use crate::commands::tape::utc;
 use crate::output::{self, CommandFailure, CommandOutcome, grouped, note, say, say_to};
@@ -53,7 +54,7 @@ pub fn run(args: &IngestArgs) -> output::Result {
         source: &args.tape,
         calendar: &calendar,
         read: args.read.options(),
-        now: &super::now,
+        now: &|| clock_time().0,
         end: &|| match (stop.load(Ordering::Relaxed), args.follow) {
             (true, _) => IngestEnd::Now,
             (false, true) => IngestEnd::Never,

@@ -174,12 +174,6 @@ pub fn run(args: CaseArgs) -> output::Result {
     }
 }
 
-/// Returns our clock, nanoseconds since 1970.
-pub fn now() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
-}
-
 fn parse_disposition(text: &str) -> Result<Disposition, String> {
     let list_names = || format!("there are: {}", Disposition::ALL.map(Disposition::name).join(", "));
     Disposition::from_name(text).ok_or_else(list_names)
