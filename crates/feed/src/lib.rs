@@ -70,7 +70,7 @@ pub use sources::detect::detect;
 pub use sources::journal;
 pub use sources::link::{FeedLinkStatus, LinkState, MergeWait, RestartMode, RestartPolicy};
 pub use sources::receive::{ClockSource, OverflowPolicy, ReceiveSource, TcpFeed, WallClock};
-pub use sources::source::{ChangedSourcePolicy, FileFeed};
+pub use sources::source::{ChangedSourcePolicy, FileFeed, is_stdin};
 pub use sources::stats::{FeedStats, FeedStatsSnapshot, RunMonitor};
 pub use unitape_ring::farm::FarmEnding;
 

@@ -87,6 +87,23 @@ pub enum Error {
     /// An input cannot be used.
     #[error(transparent)]
     Input(Box<unitape_feed::Error>),
+    /// Standard input is to be sealed.
+    #[error(
+        "stdin cannot be sealed, because nothing tells whether it was sealed before: write it into a file, or onto a tape with `unitape consolidate`"
+    )]
+    SealedStdin,
+    /// Files of a store are being sealed by somebody else.
+    #[error("locked: {} is held by another seal", path.display())]
+    SealLocked {
+        /// The lock.
+        path: PathBuf,
+    },
+    /// Sealing files was stopped.
+    #[error("stopped; the files before this one are sealed, and the same command seals the others")]
+    SealStopped,
+    /// A store cannot be changed.
+    #[error(transparent)]
+    Store(#[from] unitape_store::Error),
     /// Two options give a feed two formats.
     #[error("--feed {option}: the feed has another format already")]
     OtherFormat {
@@ -179,11 +196,14 @@ impl Error {
             | Self::BareStdin
             | Self::NoInput
             | Self::NoReference
+            | Self::SealedStdin
             | Self::Picture { .. } => ErrorCause::Call,
             Self::NotText { .. } | Self::Origin { .. } | Self::Value { .. } | Self::Calendar { .. } => {
                 ErrorCause::Outside
             }
             Self::ControlsHeld { .. } | Self::OtherContent { .. } => ErrorCause::Outside,
+            Self::SealLocked { .. } | Self::SealStopped => ErrorCause::Outside,
+            Self::Store(source) => source.cause(),
             Self::Input(source) => source.cause(),
             Self::Tape(source) => source.cause(),
             Self::Book(source) => source.cause(),

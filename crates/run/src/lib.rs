@@ -52,6 +52,7 @@ pub mod replay;
 mod supervise;
 pub mod surveil;
 pub mod tape_content;
+pub mod ticks;
 pub mod users;
 pub mod watch_snapshot;
 

@@ -41,6 +41,8 @@ pub(crate) const PARTS_MAX: usize = 4;
 pub struct CompactOptions<'a> {
     /// Only this day; all when none.
     pub date: Option<Day>,
+    /// Days with more parts than this, 1 or more.
+    pub parts_max: usize,
     /// Bytes of memory that a compaction takes, roughly: 1 KiB to 1 TiB. Rows beyond a half of it go to temporary files, as
     /// those of a seal.
     pub memory_bytes: usize,
@@ -54,7 +56,14 @@ pub struct CompactOptions<'a> {
 
 impl Default for CompactOptions<'_> {
     fn default() -> Self {
-        Self { date: None, memory_bytes: 1 << 30, stop: None, progress: None, random: &SystemRandomness }
+        Self {
+            date: None,
+            parts_max: 1,
+            memory_bytes: 1 << 30,
+            stop: None,
+            progress: None,
+            random: &SystemRandomness,
+        }
     }
 }
 
@@ -83,7 +92,9 @@ pub fn compact(store: &Path, key: &MasterKey, options: &CompactOptions<'_>) -> R
     }
     let mut writer = StoreWriter::open(store, key, options.random)?;
     let mut days: BTreeSet<Day> = writer.manifest.parts.iter().map(|part| part.date).collect();
-    days.retain(|day| options.date.is_none_or(|date| date == *day) && writer.part_count(*day) > 1);
+    days.retain(|day| {
+        options.date.is_none_or(|date| date == *day) && writer.part_count(*day) > options.parts_max.max(1)
+    });
     if let Some(progress) = options.progress {
         let parts = writer.manifest.parts.iter().filter(|part| days.contains(&part.date));
         let bytes = parts.flat_map(|part| &part.files).map(|file| file.bytes).sum();

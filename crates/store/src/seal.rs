@@ -41,6 +41,8 @@ pub struct SealOptions<'a> {
     pub skip_damage: bool,
     /// Where keys, nonces and ids come from; the system by default.
     pub random: &'a dyn Randomness,
+    /// Whether a day that has more than four parts then is compacted.
+    pub compacts: bool,
     /// The text of a calendar: days are session dates by it. The first seal into a store keeps it there, and later seals
     /// follow it, with this option or without. Without one, days are UTC dates.
     pub calendar: Option<&'a str>,
@@ -56,6 +58,7 @@ impl Default for SealOptions<'_> {
             progress: None,
             skip_damage: false,
             random: &SystemRandomness,
+            compacts: true,
             calendar: None,
         }
     }
@@ -136,7 +139,7 @@ pub fn seal(
     let standing = unitape_tape::tape_status(tape)?;
     let mut writer = StoreWriter::open_or_make(store, key, options.random)?;
     let mut report = seal_tape(tape, &standing, &mut writer, now, options)?;
-    if report.generation.is_some() {
+    if report.generation.is_some() && options.compacts {
         let days = report.days.keys().copied().filter(|day| writer.part_count(*day) > PARTS_MAX).collect();
         compact_sealed(&mut writer, days, options, &mut report);
     }

@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 use unitape_feed::block::EntryTally;
 use unitape_feed::{
-    ChangedSourcePolicy, ClockLeadLimits, ConsolidateOptions, Error, FarmEnding, RunOutcome, consolidate,
+    ChangedSourcePolicy, ClockLeadLimits, ConsolidateOptions, Error, FarmEnding, RunOutcome, RunProgress,
+    consolidate,
 };
 use unitape_run::config::WaitLimit;
 use unitape_run::cores;
@@ -149,6 +150,11 @@ fn lead_limits(text: Option<&str>) -> Result<ClockLeadLimits, CommandFailure> {
 /// Consolidates with a progress bar.
 fn run_with_progress(dir: &Path, options: ConsolidateOptions<'_>) -> Result<RunOutcome, unitape_feed::Error> {
     let progress = options.progress.clone();
+    with_run_progress("consolidate", &progress, || consolidate(dir, options))
+}
+
+/// Runs work that reads feeds with a progress bar.
+pub fn with_run_progress<T>(label: &str, progress: &RunProgress, work: impl FnOnce() -> T) -> T {
     // Relaxed throughout: figures for people.
     let position = || (progress.bytes.load(Ordering::Relaxed), progress.bytes_total.load(Ordering::Relaxed));
     let note = || {
@@ -156,7 +162,7 @@ fn run_with_progress(dir: &Path, options: ConsolidateOptions<'_>) -> Result<RunO
         let (events, quarantined) = (c.events.load(Ordering::Relaxed), c.quarantined.load(Ordering::Relaxed));
         format!("{} events, {} quarantined", grouped(events), grouped(quarantined))
     };
-    output::with_progress("consolidate", position, note, || consolidate(dir, options))
+    output::with_progress(label, position, note, work)
 }
 
 /// Converts an error into a failure. Invalid feeds or reference data on the command line are usage errors.

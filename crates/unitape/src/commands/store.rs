@@ -7,6 +7,7 @@ mod info;
 mod key;
 mod partitions;
 pub mod scan;
+mod seal;
 mod verify;
 
 use self::compact::CompactArgs;
@@ -14,13 +15,11 @@ use self::export::ExportArgs;
 use self::info::InfoArgs;
 pub use self::key::KeyArgs;
 use self::scan::ScanArgs;
+use self::seal::SealArgs;
 use self::verify::VerifyArgs;
-use super::{clock_time, read_args};
-use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, say};
-use std::path::{Path, PathBuf};
+use crate::output::{self, grouped};
 use std::sync::atomic::Ordering;
-use unitape_model::Calendar;
-use unitape_store::{Day, SealOptions, SealReport, StoreProgress, seal};
+use unitape_store::StoreProgress;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -31,14 +30,18 @@ pub struct StoreArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum StoreCommand {
-    /// Seal the events of a tape into days
+    /// Seal the events of a tape, or of files, into days
     #[command(after_help = "Examples:
   unitape store seal tape --store ticks
   unitape store seal tape --store ticks --date 2024-03-11
+  unitape store seal quotes-20240311.gz trades-20240311.gz --store ticks
+  unitape store seal --feed orders=fix:fix44-orders:orders.fix --store ticks --json
 
 Each seal that adds events makes a generation; scan --as-of reads an earlier one. The store is encrypted. --key names the file of its key, otherwise UNITAPE_STORE_KEY_FILE does. Otherwise the key is beside the store (ticks.key for the store ticks), where the first seal writes it. Nobody can read a store without its key.
 
-A seal adds the events that the store does not have yet, up to the durable position of the tape. A seal that is stopped or killed leaves the store unchanged; run the same command again. Events that do not match their checksums are never sealed. If the tape is damaged, or lacks checksums, the store stays unchanged and the exit code is 3. --skip-damage seals the events after the damage; a later repair of the damaged part is then not sealed any more.")]
+A seal adds the events that the store does not have yet, up to the durable position of the tape. A seal that is stopped or killed leaves the store unchanged; run the same command again. Events that do not match their checksums are never sealed. If the tape is damaged, or lacks checksums, the store stays unchanged and the exit code is 3. --skip-damage seals the events after the damage; a later repair of the damaged part is then not sealed any more.
+
+Files are read as `unitape consolidate` reads them: each file, or each --feed, goes onto a tape beside the store (ticks.sealing), which is sealed and removed. The same file under the same name adds nothing the second time. A file that has grown is another file, and its events would be doubled: consolidate such a file onto a tape that you keep, and seal the tape.")]
     Seal(SealArgs),
     /// Print rows of one schema, or events in the order of the tape
     #[command(after_help = "Examples:
@@ -91,91 +94,16 @@ Each seal adds a part to the days of its events. Compaction writes the parts of 
     Compact(CompactArgs),
 }
 
-#[derive(Debug, clap::Args)]
-struct SealArgs {
-    /// Directory of the tape
-    tape: PathBuf,
-    /// Directory of the store; made if it does not exist
-    #[arg(long, value_name = "DIR")]
-    store: PathBuf,
-    #[command(flatten)]
-    key: KeyArgs,
-    /// Only this day (UTC date of the event time)
-    #[arg(long, value_name = "YYYY-MM-DD")]
-    date: Option<Day>,
-    /// Memory that the seal may take, roughly; more rows than fit into a half of it go to temporary files in the store
-    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = parse_bytes)]
-    memory: u64,
-    /// Days are session dates by this calendar; the first seal keeps it in the store
-    #[arg(long, value_name = "FILE")]
-    calendar: Option<PathBuf>,
-    /// Seal what comes after damage, at the next segment, and count what is lost; the exit code is still 3
-    #[arg(long)]
-    skip_damage: bool,
-    /// Print as JSON
-    #[arg(long)]
-    json: bool,
-}
-
 /// Runs the command.
 pub fn run(args: StoreArgs) -> output::Result {
     match args.command {
-        StoreCommand::Seal(args) => run_seal(&args),
+        StoreCommand::Seal(args) => seal::run(&args),
         StoreCommand::Scan(args) => scan::run(&args),
         StoreCommand::Export(args) => export::run(&args),
         StoreCommand::Verify(args) => verify::run(&args),
         StoreCommand::Info(args) => info::run(&args),
         StoreCommand::Compact(args) => compact::run(&args),
     }
-}
-
-fn run_seal(args: &SealArgs) -> output::Result {
-    let (stop, progress) = (output::stop_flag()?, StoreProgress::default());
-    let calendar = args.calendar.as_deref().map(read_calendar).transpose()?;
-    let options = SealOptions {
-        date: args.date,
-        memory_bytes: usize::try_from(args.memory).unwrap_or(usize::MAX),
-        calendar: calendar.as_deref(),
-        stop: Some(&stop),
-        progress: Some(&progress),
-        skip_damage: args.skip_damage,
-        ..SealOptions::default()
-    };
-    output::print_hot_notice(&args.tape);
-    // The tape first: a wrong path must not leave a key behind.
-    unitape_tape::tape_status(&args.tape)?;
-    let key = args.key.for_sealing(&args.store)?;
-    let sealed =
-        with_progress("seal", &progress, || seal(&args.tape, &args.store, &key, clock_time(), &options));
-    let sealed = sealed?;
-    if args.json {
-        let days: serde_json::Map<_, _> =
-            sealed.days.iter().map(|(d, n)| (d.to_string(), (*n).into())).collect();
-        output::print_json(&serde_json::json!({
-            "generation": sealed.generation, "rows": sealed.rows, "blocks": sealed.blocks,
-            "bytes": sealed.bytes, "days": days, "from": sealed.from.0, "to": sealed.to.0,
-            "compacted": sealed.compacted.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "gap": sealed.gap.map(|(from, to)| [from.0, to.0]),
-            "accepted_unverified": sealed.accepted.iter().map(|(from, to)| [from.0, to.0]).collect::<Vec<_>>(),
-            "checks": read_args::fields(&sealed.damaged, &sealed.unverified),
-        }))?;
-    } else {
-        print_sealed(args, &sealed)?;
-    }
-    if let Some(problem) = &sealed.compaction_problem {
-        note!("unitape: the events are sealed, but {problem}");
-    }
-    let is_flawed = sealed.gap.is_some() || sealed.compaction_problem.is_some();
-    let outcome = if is_flawed { CommandOutcome::Flawed } else { CommandOutcome::Clean };
-    read_args::finish_with(&sealed.damaged, &sealed.unverified, sealed.names, outcome)
-}
-
-/// Reads the text of a calendar, and checks it.
-fn read_calendar(path: &Path) -> Result<String, CommandFailure> {
-    let text = output::read_text(path)?;
-    Calendar::parse(&text)
-        .map_err(|e| CommandFailure::Error(format!("{}:{}: {}", path.display(), e.line, e.fault)))?;
-    Ok(text)
 }
 
 /// Parses a number of bytes: digits, then K, M, G or T (also KiB …) for multiples of 1,024.
@@ -191,32 +119,6 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
     };
     let number: u64 = digits.parse().map_err(|_| "no number of bytes, as in 64M or 1GiB".to_owned())?;
     number.checked_mul(1 << shift).ok_or_else(|| "more bytes than there are".to_owned())
-}
-
-fn print_sealed(args: &SealArgs, sealed: &SealReport) -> Result<(), CommandFailure> {
-    if sealed.generation.is_none() {
-        say!("nothing to add; sealed to position {}", sealed.to);
-    } else {
-        let days: Vec<String> = sealed.days.iter().map(|(d, n)| format!("{d} ({})", grouped(*n))).collect();
-        say!(
-            "{} events, {} in {} blocks, into {}: {}",
-            grouped(sealed.rows),
-            bytes(sealed.bytes),
-            grouped(sealed.blocks),
-            args.store.display(),
-            days.join(", ")
-        );
-    }
-    for day in &sealed.compacted {
-        say!("{day} had many parts, which are one now");
-    }
-    if let Some((from, to)) = sealed.gap {
-        note!("unitape: positions {from} to {to} were removed from the tape before they were sealed");
-    }
-    for (from, to) in &sealed.accepted {
-        note!("unitape: a repair had accepted positions {from} to {to} without a check; the store says so");
-    }
-    Ok(())
 }
 
 fn with_progress<T>(label: &str, progress: &StoreProgress, work: impl FnOnce() -> T) -> T {

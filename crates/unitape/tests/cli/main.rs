@@ -67,6 +67,7 @@ mod sources;
 mod stale;
 mod store;
 mod store_export;
+mod store_files;
 mod store_generations;
 mod store_kill;
 mod store_rows;
