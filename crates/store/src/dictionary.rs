@@ -228,7 +228,8 @@ mod tests {
     #[test]
     fn tokens_stay_and_no_changed_byte_gives_a_name() {
         let dir = tempfile::tempdir().unwrap();
-        let keys = StoreKeys::new(&MasterKey::random(&SystemRandomness).unwrap(), StoreId([7; 16]));
+        let master = MasterKey::random(&SystemRandomness).unwrap();
+        let (keys, _) = StoreKeys::draw(&master, StoreId([7; 16]), &SystemRandomness).unwrap();
         let mut names = TokenDictionary::default();
         for (dict, name) in [(NameKind::Venue, "XLON"), (NameKind::Owner, "ACME"), (NameKind::Venue, "CHIX")]
         {

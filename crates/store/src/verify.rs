@@ -17,7 +17,7 @@ use crate::decode::{BlockDecoder, FrameBatch, RowFilter};
 use crate::dictionary::TokenDictionary;
 use crate::error::{Error, Result};
 use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};
-use crate::keys::{Hasher, MasterKey, PublicKey, StoreId, StoreKeys, hex};
+use crate::keys::{AccessKeys, Hasher, MasterKey, PublicKey, StoreId, StoreKeys, hex};
 use crate::leases::{self, Lease};
 use crate::manifest::{
     DICTIONARY, FileDigest, FileEntry, ListedFiles, Manifest, ManifestFile, SealedPart, read_manifest,
@@ -158,6 +158,8 @@ struct SignedPart {
     generation: u64,
     revision: u64,
     files: ListedFiles,
+    /// Files that are no longer in the list, as far as the master key tells.
+    replaced: BTreeSet<String>,
 }
 
 struct Verifier<'a> {
@@ -179,25 +181,24 @@ impl Verifier<'_> {
         key: VerifyKey<'_>,
     ) -> Result<(SignedPart, Option<(Manifest, StoreKeys)>)> {
         let mut file = ManifestFile::parse(read_manifest(self.store_dir)?, path)?;
-        let keys = match key {
-            VerifyKey::Master(master) => {
-                let keys = StoreKeys::new(master, file.store);
-                if keys.key_id != file.key_id {
-                    return Err(Error::WrongKey { path: path.into() });
-                }
-                Some(keys)
+        match key {
+            VerifyKey::Master(master) if AccessKeys::key_id(master, file.store) != file.key_id => {
+                return Err(Error::WrongKey { path: path.into() });
             }
             VerifyKey::Public(wanted) if wanted != file.public_key => {
                 return Err(Error::WrongSigner { path: path.into(), signer: file.public_key });
             }
-            VerifyKey::Public(_) => None,
-        };
+            _ => {}
+        }
         if !file.is_signed() {
             let offset = file.signature_at() as u64;
             return Err(Error::damage(path, offset, "its signature is not one of its content"));
         }
         let files = file.files.clone();
-        let opened_manifest = keys.map(|keys| Ok::<_, Error>((file.open(&keys, path)?, keys))).transpose()?;
+        let opened_manifest = match key {
+            VerifyKey::Master(master) => Some(file.open(master, path)?),
+            VerifyKey::Public(_) => None,
+        };
         self.report.store = Some(hex(&file.store.0));
         (self.report.public_key, self.report.generation) = (Some(file.public_key), Some(file.generation));
         self.report.files = files.len() as u64;
@@ -206,7 +207,9 @@ impl Verifier<'_> {
             p.bytes_total.store(self.report.bytes, Ordering::Relaxed);
         }
         let (store, generation, revision) = (file.store, file.generation, file.revision);
-        Ok((SignedPart { store, generation, revision, files }, opened_manifest))
+        let opened = opened_manifest.iter();
+        let replaced = opened.flat_map(|(manifest, _)| manifest.replaced.keys().cloned()).collect();
+        Ok((SignedPart { store, generation, revision, files, replaced }, opened_manifest))
     }
 
     fn check_files(&mut self, signed: &SignedPart, opened: Option<&(Manifest, StoreKeys)>) -> Result<()> {
@@ -469,6 +472,9 @@ impl Verifier<'_> {
         }
         if id.generation > signed.generation || id.revision > signed.revision {
             return Some("a file of a seal or compaction that did not end");
+        }
+        if signed.replaced.contains(name) {
+            return Some("a file that no longer belongs to the store, and that a reader may still have");
         }
         let replaces = |other: &FileId| {
             (other.day, other.schema) == (id.day, id.schema)

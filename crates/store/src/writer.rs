@@ -63,8 +63,8 @@ impl<'a> StoreWriter<'a> {
         if !Manifest::path(dir).exists() {
             let mut id = StoreId::default();
             random.fill(&mut id.0)?;
-            let keys = StoreKeys::new(master, id);
-            Manifest::new(&keys, random)?.store_manifest(dir, &keys, random)?;
+            let (mut manifest, keys) = Manifest::new(master, id, random)?;
+            manifest.store_manifest(dir, &keys, random)?;
         }
         Self::with_lock(dir, master, random, lock)
     }

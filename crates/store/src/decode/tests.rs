@@ -299,7 +299,8 @@ proptest! {
 #[test]
 fn no_changed_bit_and_no_other_place_goes_unnoticed() {
     let (rows, want) = rows(TickSchema::Quotes, 11, 300, false);
-    let keys = StoreKeys::new(&MasterKey::random(&SystemRandomness).unwrap(), StoreId([1; 16]));
+    let master = MasterKey::random(&SystemRandomness).unwrap();
+    let (keys, _) = StoreKeys::draw(&master, StoreId([1; 16]), &SystemRandomness).unwrap();
     let (leaves, random) = (LeafKeys::new(&keys), &SystemRandomness);
     let mut sealer = BlockSealer { keys: &keys, leaf_keys: leaves, days: DayKeys::new(), random };
     let mut good = Vec::new();

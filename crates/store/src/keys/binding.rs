@@ -20,6 +20,9 @@ pub(crate) enum Piece {
     SigningKey = 7,
     /// A part of a run, which a seal writes and reads by itself.
     Run = 8,
+    AccessKey = 9,
+    NamesKey = 10,
+    IndexKey = 11,
 }
 
 /// A binding of 96 bytes, drawn in `docs/formats-store.md`. Fields that do not concern a piece are zero.

@@ -1,13 +1,13 @@
 //! Keys of a store, from the master key down to the key of one chunk.
 //!
 //! ```text
-//!  master key (a file of 64 hex digits)
+//!  master key (a file of 64 hex digits) ─ seals ─▶ access key: random, drawn anew for each master key
 //!    ├─ HKDF ─▶ manifest key      seals the manifest
-//!    ├─ HKDF ─▶ names key         seals the dictionary
-//!    ├─ HKDF ─▶ index key         seals the indexes of the files and the headers of blocks
-//!    ├─ HKDF ─▶ signing wrap      seals the key that signs the manifest, which the manifest holds
-//!    └─ HKDF ─▶ wrapping key      seals the random key of each day, which the manifest holds
-//!                 day key ─ HKDF: store, schema, instrument, class ─▶ leaf key, seals chunks
+//!    └─ HKDF ─▶ wrapping key      seals the random keys that the manifest holds
+//!                 ├─ signing key     signs the manifest
+//!                 ├─ names key       seals the dictionary
+//!                 ├─ index key       seals the indexes of the files and the headers of blocks
+//!                 └─ day key, one a day ─ HKDF: store, schema, instrument, class ─▶ leaf key, seals chunks
 //! ```
 //!
 //! Each sealed piece has a random nonce of its own and a *binding* ([`Binding`]): the bytes that say which piece it is. A piece
@@ -27,7 +27,7 @@ pub(crate) use leaves::{DayKeys, KeyOfLeaf, Leaf, LeafKeys};
 use std::fmt;
 
 use crate::day::Day;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The id of a store: 16 random bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -39,61 +39,161 @@ impl fmt::Debug for StoreId {
     }
 }
 
-/// The keys that a store derives from its master key.
-#[derive(Debug)]
-pub(crate) struct StoreKeys {
+/// The keys that come from the access key of a store: random, drawn anew when the store gets another master key, and wrapped by
+/// the master key.
+pub(crate) struct AccessKeys {
     pub store: StoreId,
     /// Distinguishes a wrong key from damage. It is in the manifest unencrypted, and reveals nothing about the key.
     pub key_id: [u8; 16],
+    /// The access key as the master key wraps it. It is in the manifest unencrypted.
+    pub wrapped: Vec<u8>,
     pub manifest: Cipher,
-    pub names: Cipher,
-    pub index: Cipher,
     wrapping: Cipher,
-    signing: Cipher,
 }
 
-impl StoreKeys {
-    /// Derives the keys of the store with this id.
-    pub fn new(master: &MasterKey, store: StoreId) -> Self {
-        let derive =
-            |purpose: &str| master.secret().derive(&store.0, &[b"unitape store 1 ", purpose.as_bytes()]);
-        let id = derive("key id");
+impl fmt::Debug for AccessKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AccessKeys({})", hex(&self.store.0))
+    }
+}
+
+impl AccessKeys {
+    /// Returns the id of a master key for a store.
+    pub fn key_id(master: &MasterKey, store: StoreId) -> [u8; 16] {
+        derive(master.secret(), store, "key id").bytes()[..16].try_into().expect("sixteen of 32 bytes")
+    }
+
+    /// Draws an access key, and wraps it.
+    pub fn draw(master: &MasterKey, store: StoreId, random: &dyn Randomness) -> Result<Self> {
+        let (key, mut wrapped) = (SecretKey::random(random)?, Vec::new());
+        let binding = Binding::new(Piece::AccessKey, store);
+        derive(master.secret(), store, "access key").cipher().seal(
+            random,
+            binding.bytes(),
+            key.bytes(),
+            &mut wrapped,
+        )?;
+        Ok(Self::new(master, store, &key, wrapped))
+    }
+
+    /// Opens the access key of a store. `None` if it was changed after it was wrapped.
+    pub fn open(master: &MasterKey, store: StoreId, wrapped: &[u8]) -> Option<Self> {
+        let cipher = derive(master.secret(), store, "access key").cipher();
+        let key = unwrap_with(&cipher, &Binding::new(Piece::AccessKey, store), wrapped)?;
+        Some(Self::new(master, store, &key, wrapped.to_vec()))
+    }
+
+    fn new(master: &MasterKey, store: StoreId, key: &SecretKey, wrapped: Vec<u8>) -> Self {
         Self {
             store,
-            key_id: id.bytes()[..16].try_into().expect("sixteen of 32 bytes"),
-            manifest: derive("manifest").cipher(),
-            names: derive("names").cipher(),
-            index: derive("index").cipher(),
-            wrapping: derive("day keys").cipher(),
-            signing: derive("signing key").cipher(),
+            key_id: Self::key_id(master, store),
+            wrapped,
+            manifest: derive(key, store, "manifest").cipher(),
+            wrapping: derive(key, store, "wrapped keys").cipher(),
         }
     }
 
-    /// Seals the key of a day for the manifest.
-    fn wrap_key(&self, day: Day, key: &SecretKey, random: &dyn Randomness) -> Result<Vec<u8>> {
+    /// Seals a key for the manifest.
+    pub fn wrap(&self, binding: &Binding, key: &SecretKey, random: &dyn Randomness) -> Result<Vec<u8>> {
         let mut out = Vec::new();
-        let binding = Binding::new(Piece::DayKey, self.store).day(day);
         self.wrapping.seal(random, binding.bytes(), key.bytes(), &mut out)?;
         Ok(out)
     }
 
-    /// Opens the key of a day.
-    fn unwrap_key(&self, day: Day, wrapped: &[u8]) -> Option<SecretKey> {
-        unwrap_with(&self.wrapping, &Binding::new(Piece::DayKey, self.store).day(day), wrapped)
-    }
-
-    /// Draws the key that signs the manifests of a store, and seals it for them.
-    pub fn draw_signing_key(&self, random: &dyn Randomness) -> Result<Vec<u8>> {
-        let (seed, mut out) = (SecretKey::random(random)?, Vec::new());
-        let binding = Binding::new(Piece::SigningKey, self.store);
-        self.signing.seal(random, binding.bytes(), seed.bytes(), &mut out)?;
-        Ok(out)
+    /// Opens a key of the manifest.
+    pub fn unwrap(&self, binding: &Binding, wrapped: &[u8]) -> Option<SecretKey> {
+        unwrap_with(&self.wrapping, binding, wrapped)
     }
 
     /// Opens the key that signs the manifests.
     pub fn signer(&self, wrapped: &[u8]) -> Option<Signer> {
-        let seed = unwrap_with(&self.signing, &Binding::new(Piece::SigningKey, self.store), wrapped)?;
-        Some(Signer::new(&seed))
+        self.unwrap(&Binding::new(Piece::SigningKey, self.store), wrapped).map(|seed| Signer::new(&seed))
+    }
+}
+
+/// Derives the key for a purpose.
+fn derive(key: &SecretKey, store: StoreId, purpose: &str) -> SecretKey {
+    key.derive(&store.0, &[b"unitape store 1 ", purpose.as_bytes()])
+}
+
+/// The random keys of a store beside those of its days, as the manifest has them: sealed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct WrappedKeys {
+    pub signing: Vec<u8>,
+    pub names: Vec<u8>,
+    pub index: Vec<u8>,
+}
+
+/// The keys of a store.
+#[derive(Debug)]
+pub(crate) struct StoreKeys {
+    pub store: StoreId,
+    pub access: AccessKeys,
+    pub names: Cipher,
+    pub index: Cipher,
+}
+
+impl StoreKeys {
+    /// Draws the keys of a new store.
+    pub fn draw(master: &MasterKey, store: StoreId, random: &dyn Randomness) -> Result<(Self, WrappedKeys)> {
+        let access = AccessKeys::draw(master, store, random)?;
+        let wrap = |piece| access.wrap(&Binding::new(piece, store), &SecretKey::random(random)?, random);
+        let wrapped = WrappedKeys {
+            signing: wrap(Piece::SigningKey)?,
+            names: wrap(Piece::NamesKey)?,
+            index: wrap(Piece::IndexKey)?,
+        };
+        let keys = Self::open(access, &wrapped).expect("they were just wrapped");
+        Ok((keys, wrapped))
+    }
+
+    /// Opens the keys that the manifest has. `None` if one of them does not open.
+    pub fn open(access: AccessKeys, wrapped: &WrappedKeys) -> Option<Self> {
+        let store = access.store;
+        let open = |piece, key| access.unwrap(&Binding::new(piece, store), key).map(|key| key.cipher());
+        let (names, index) = (open(Piece::NamesKey, &wrapped.names)?, open(Piece::IndexKey, &wrapped.index)?);
+        Some(Self { store, access, names, index })
+    }
+
+    /// Seals the key of a day for the manifest.
+    fn wrap_key(&self, day: Day, key: &SecretKey, random: &dyn Randomness) -> Result<Vec<u8>> {
+        self.access.wrap(&Binding::new(Piece::DayKey, self.store).day(day), key, random)
+    }
+
+    /// Opens the key of a day.
+    fn unwrap_key(&self, day: Day, wrapped: &[u8]) -> Option<SecretKey> {
+        self.access.unwrap(&Binding::new(Piece::DayKey, self.store).day(day), wrapped)
+    }
+
+    /// Draws another access key, wrapped by `master`, and wraps all keys with it.
+    ///
+    /// # Errors
+    /// Fails with the day whose key does not open, or if there are no random bytes.
+    pub fn rewrap(
+        &mut self,
+        master: &MasterKey,
+        wrapped: &mut WrappedKeys,
+        days: &mut DayKeys,
+        random: &dyn Randomness,
+    ) -> Result<()> {
+        let (store, old) = (self.store, &self.access);
+        let new = AccessKeys::draw(master, store, random)?;
+        for (piece, key) in [
+            (Piece::SigningKey, &mut wrapped.signing),
+            (Piece::NamesKey, &mut wrapped.names),
+            (Piece::IndexKey, &mut wrapped.index),
+        ] {
+            let binding = Binding::new(piece, store);
+            let secret = old.unwrap(&binding, key).expect("it was opened with the store");
+            *key = new.wrap(&binding, &secret, random)?;
+        }
+        for (day, key) in days {
+            let binding = Binding::new(Piece::DayKey, store).day(*day);
+            let secret = old.unwrap(&binding, key).ok_or(Error::NoDayKey(*day))?;
+            *key = new.wrap(&binding, &secret, random)?;
+        }
+        self.access = new;
+        Ok(())
     }
 }
 
@@ -133,13 +233,34 @@ mod tests {
     #[test]
     fn keys_of_two_stores_differ_and_a_day_key_opens_for_its_day_alone() {
         let master = MasterKey::parse(&"5a".repeat(32)).unwrap();
-        let [a, b] = [1, 2].map(|n| StoreKeys::new(&master, StoreId([n; 16])));
-        assert_ne!(a.key_id, b.key_id);
+        let [a, b] = [1, 2].map(|n| StoreKeys::draw(&master, StoreId([n; 16]), &SystemRandomness).unwrap().0);
+        assert_ne!(a.access.key_id, b.access.key_id);
         let key = SecretKey::random(&SystemRandomness).unwrap();
         let wrapped = a.wrap_key(Day(3), &key, &SystemRandomness).unwrap();
         assert_eq!(a.unwrap_key(Day(3), &wrapped).unwrap().bytes(), key.bytes());
         assert!(a.unwrap_key(Day(4), &wrapped).is_none() && b.unwrap_key(Day(3), &wrapped).is_none());
         assert_ne!(a.wrap_key(Day(3), &key, &SystemRandomness).unwrap(), wrapped, "a nonce was used twice");
+    }
+
+    /// Fails if another master key changes what keys open, or if the old one opens what came later.
+    #[test]
+    fn another_master_key_opens_the_same_keys_and_the_old_one_none_of_them() {
+        let [old, new] = ["5a", "b7"].map(|digits| MasterKey::parse(&digits.repeat(32)).unwrap());
+        let (store, random) = (StoreId([4; 16]), &SystemRandomness);
+        let (mut keys, mut wrapped) = StoreKeys::draw(&old, store, random).unwrap();
+        let day_key = SecretKey::random(random).unwrap();
+        let mut days = DayKeys::from([(Day(3), keys.wrap_key(Day(3), &day_key, random).unwrap())]);
+        let (old_access, mut sealed) = (keys.access.wrapped.clone(), Vec::new());
+        let binding = Binding::new(Piece::Names, store);
+        keys.names.seal(random, binding.bytes(), b"names", &mut sealed).unwrap();
+        keys.rewrap(&new, &mut wrapped, &mut days, random).unwrap();
+        let access = AccessKeys::open(&new, store, &keys.access.wrapped).unwrap();
+        let reopened = StoreKeys::open(access, &wrapped).unwrap();
+        assert_eq!(reopened.unwrap_key(Day(3), &days[&Day(3)]).unwrap().bytes(), day_key.bytes());
+        assert_eq!(reopened.names.open(binding.bytes(), &mut sealed).unwrap(), b"names");
+        assert!(AccessKeys::open(&old, store, &keys.access.wrapped).is_none());
+        let stale = AccessKeys::open(&old, store, &old_access).unwrap();
+        assert!(StoreKeys::open(stale, &wrapped).is_none(), "the old access key opens new keys");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! unitape-store 1 CRC LENGTH
-//! STOREID KEYID PUBLICKEY GENERATION REVISION
+//! STOREID KEYID PUBLICKEY GENERATION REVISION ACCESSKEY
 //! PATH LENGTH SHA256                      one line for each file of the store, by path
 //!                                         an empty line
 //! sealed JSON │ signature, 64 bytes
@@ -29,14 +29,15 @@ use unitape_tape::TapeId;
 
 pub use self::commits::{AsOf, GenerationSummary};
 pub(crate) use self::commits::{Commit, CommitEnd, GenerationBounds, commits_of};
-use self::text::{number_text, position_number, position_numbers, sealed_key, sealed_keys, tape_text};
+use self::text::{number_text, position_number, position_numbers, sealed_keys, tape_text, wrapped_keys};
 use crate::FORMAT_VERSION;
 use crate::day::{Day, DayRule};
 use crate::error::{Error, IoContext, Result};
 use crate::file::FileId;
+use crate::keys::cipher::KEY_BYTES;
 use crate::keys::{
-    Binding, DayKeys, MasterKey, Piece, PublicKey, Randomness, SIGNATURE_BYTES, StoreId, StoreKeys, hex,
-    parse_hex,
+    AccessKeys, Binding, DayKeys, MasterKey, Piece, PublicKey, Randomness, SEAL_BYTES, SIGNATURE_BYTES,
+    StoreId, StoreKeys, WrappedKeys, hex, parse_hex,
 };
 use crate::leases::{self, Lease};
 use crate::schema::TickSchema;
@@ -48,7 +49,7 @@ const NAME: &str = "manifest";
 pub(crate) const DICTIONARY: &str = "dictionary.log";
 const WORD: &str = "unitape-store";
 /// The longest line of the part in clear.
-const LINE_MAX: usize = 200;
+const LINE_MAX: usize = 400;
 
 /// The files of the store, by their path below its directory.
 pub(crate) type ListedFiles = BTreeMap<String, FileDigest>;
@@ -76,9 +77,9 @@ pub(crate) struct Manifest {
     /// The files that belong to the store. They are in clear.
     #[serde(skip)]
     pub files: ListedFiles,
-    /// The key that signs, sealed.
-    #[serde(with = "sealed_key")]
-    pub signing_key: Vec<u8>,
+    /// The keys of the store, sealed.
+    #[serde(with = "wrapped_keys")]
+    pub keys: WrappedKeys,
     /// The segments of the dictionary that count, in their order.
     pub names: Vec<NamesSegment>,
     /// The key of each day, sealed.
@@ -210,13 +211,7 @@ impl Manifest {
     /// Reads the manifest of the store in `dir`, and derives the keys of the store.
     pub fn load(dir: &Path, master: &MasterKey) -> Result<(Self, StoreKeys)> {
         let path = Self::path(dir);
-        let mut file = ManifestFile::parse(read_manifest(dir)?, &path)?;
-        let keys = StoreKeys::new(master, file.store);
-        if keys.key_id != file.key_id {
-            return Err(Error::WrongKey { path });
-        }
-        let manifest = file.open(&keys, &path)?;
-        Ok((manifest, keys))
+        ManifestFile::parse(read_manifest(dir)?, &path)?.open(master, &path)
     }
 
     /// Reads the manifest of the store in `dir`, and takes a lease of the files that it names.
@@ -239,14 +234,14 @@ impl Manifest {
         file.take(2 * LINE_MAX as u64).read_to_end(&mut start_bytes).with_context("read", &path)?;
         let words = String::from_utf8_lossy(&start_bytes);
         let revision = words.lines().nth(1).and_then(|ids| parse_ids(&ids.split(' ').collect::<Vec<_>>()));
-        revision.map(|ids| ids.4).ok_or_else(|| Error::damage(&path, 0, "it names no revision"))
+        revision.map(|ids| ids.revision).ok_or_else(|| Error::damage(&path, 0, "it names no revision"))
     }
 
-    /// Makes the manifest of a new store, with a new signing key.
-    pub fn new(keys: &StoreKeys, random: &dyn Randomness) -> Result<Self> {
-        let signing_key = keys.draw_signing_key(random)?;
-        let signer = keys.signer(&signing_key).expect("it was just sealed");
-        Ok(Self { public_key: signer.public(), signing_key, ..Self::default() })
+    /// Makes the manifest of a new store, with new keys.
+    pub fn new(master: &MasterKey, store: StoreId, random: &dyn Randomness) -> Result<(Self, StoreKeys)> {
+        let (keys, wrapped) = StoreKeys::draw(master, store, random)?;
+        let signer = keys.access.signer(&wrapped.signing).expect("it was just sealed");
+        Ok((Self { public_key: signer.public(), keys: wrapped, ..Self::default() }, keys))
     }
 
     /// Reads the sealed part of the manifest's file.
@@ -262,8 +257,8 @@ impl Manifest {
         let json = serde_json::to_vec(self).expect("plain data is always JSON");
         let mut body = self.clear(keys).into_bytes();
         let binding = manifest_binding(keys.store, &body);
-        keys.manifest.seal(random, &binding, &json, &mut body)?;
-        let signer = keys.signer(&self.signing_key).expect("a manifest has the key that signs it");
+        keys.access.manifest.seal(random, &binding, &json, &mut body)?;
+        let signer = keys.access.signer(&self.keys.signing).expect("a manifest has the key that signs it");
         let signature = signer.sign(&signed_message(&body));
         body.extend_from_slice(&signature);
         let mut bytes = head_of(&body).into_bytes();
@@ -275,8 +270,9 @@ impl Manifest {
     fn clear(&self, keys: &StoreKeys) -> String {
         use std::fmt::Write as _;
         let Self { public_key, generation, revision, .. } = self;
-        let (store, key) = (hex(&keys.store.0), hex(&keys.key_id));
-        let mut text = format!("{store} {key} {public_key} {generation} {revision}\n");
+        let (store, key) = (hex(&keys.store.0), hex(&keys.access.key_id));
+        let access = hex(&keys.access.wrapped);
+        let mut text = format!("{store} {key} {public_key} {generation} {revision} {access}\n");
         for (path, FileDigest { bytes, hash }) in &self.files {
             _ = writeln!(text, "{path} {bytes} {}", hex(hash));
         }
@@ -307,6 +303,22 @@ impl Manifest {
             Calendar::parse(text).map(Arc::new).map_err(damage)
         };
         Ok(DayRule::new(self.calendar.as_ref().map(parse).transpose()?))
+    }
+
+    /// Removes a day: its parts, its key, and what commits say about it. The files stay for readers that have them. The next
+    /// revision is without it.
+    pub fn remove_day(&mut self, day: Day) {
+        let revision = self.revision + 1;
+        for part in self.parts.iter().filter(|part| part.date == day) {
+            for (id, _) in part.file_ids() {
+                let path = id.listed_path();
+                self.files.remove(&path);
+                self.replaced.insert(path, revision);
+            }
+        }
+        self.parts.retain(|part| part.date != day);
+        self.day_keys.remove(&day);
+        self.commits.iter_mut().for_each(|commit| commit.ends.retain(|end| end.date != day));
     }
 
     /// Puts a part in the place of others, whose files stay for readers that have them. The next revision has it.
@@ -363,6 +375,7 @@ pub(crate) struct ManifestFile {
     pub public_key: PublicKey,
     pub generation: u64,
     pub revision: u64,
+    pub access_key: Vec<u8>,
     pub files: ListedFiles,
     bytes: Vec<u8>,
     body_at: usize,
@@ -401,12 +414,14 @@ impl ManifestFile {
         }
         let Some(ids) = line(body_at) else { return damage_error(body_at, "it names no store and no key") };
         let words: Vec<&str> = ids.split(' ').collect();
-        // Builds before the format was complete wrote ids alone, or ids, public key and generation.
+        // Builds before the format was complete wrote ids alone, or less behind them.
         let are_ids = words.iter().take(2).all(|word| parse_hex(word).is_some_and(|id| id.len() == 16));
-        if are_ids && matches!(words.len(), 2 | 4) {
+        if are_ids && matches!(words.len(), 2 | 4 | 5) {
             return Err(Error::EarlierBuild { path: path.into() });
         }
-        let Some((store, key_id, public_key, generation, revision)) = parse_ids(&words) else {
+        let Some(ClearIds { store, key_id, public_key, generation, revision, access_key }) =
+            parse_ids(&words)
+        else {
             return damage_error(body_at, "it names no store, no keys and no generation");
         };
         let (mut files, mut line_offset) = (ListedFiles::new(), body_at + ids.len() + 1);
@@ -430,7 +445,18 @@ impl ManifestFile {
         if bytes.len() < sealed_at + SIGNATURE_BYTES {
             return damage_error(sealed_at, "it is cut short");
         }
-        Ok(Self { store, key_id, public_key, generation, revision, files, bytes, body_at, sealed_at })
+        Ok(Self {
+            store,
+            key_id,
+            public_key,
+            generation,
+            revision,
+            access_key,
+            files,
+            bytes,
+            body_at,
+            sealed_at,
+        })
     }
 
     /// Returns whether the signature matches the public key that the file names.
@@ -445,14 +471,24 @@ impl ManifestFile {
     }
 
     /// Opens the sealed part, which opens beside its own part in clear alone.
-    pub fn open(&mut self, keys: &StoreKeys, path: &Path) -> Result<Manifest> {
+    ///
+    /// # Errors
+    /// Fails if the key is another one, or if the file is not as it was sealed.
+    pub fn open(&mut self, master: &MasterKey, path: &Path) -> Result<(Manifest, StoreKeys)> {
+        if AccessKeys::key_id(master, self.store) != self.key_id {
+            return Err(Error::WrongKey { path: path.into() });
+        }
+        let access = AccessKeys::open(master, self.store, &self.access_key);
+        let access = access.ok_or_else(|| {
+            Error::damage(path, self.body_at as u64, "its access key is not as it was sealed")
+        })?;
         let (sealed_offset, end) = (self.sealed_at, self.signature_at());
         let binding = manifest_binding(self.store, &self.bytes[self.body_at..sealed_offset]);
-        let opened_part = keys.manifest.open(&binding, &mut self.bytes[sealed_offset..end]);
+        let opened_part = access.manifest.open(&binding, &mut self.bytes[sealed_offset..end]);
         let damage_error = |reason: &str| Error::damage(path, sealed_offset as u64, reason);
         let plaintext = opened_part.ok_or_else(|| damage_error("it is not as it was sealed"))?;
         let sealed = Manifest::from_body(plaintext).map_err(|e| damage_error(&e.to_string()))?;
-        let signer = keys.signer(&sealed.signing_key);
+        let signer = access.signer(&sealed.keys.signing);
         if signer.is_none_or(|signer| signer.public() != self.public_key) {
             return Err(damage_error("the key that signs it is not the one that it names"));
         }
@@ -461,18 +497,33 @@ impl ManifestFile {
             return Err(damage_error("a part of tapes that it does not have"));
         }
         let (generation, revision, public_key) = (self.generation, self.revision, self.public_key);
+        let keys = StoreKeys::open(access, &sealed.keys);
+        let keys = keys.ok_or_else(|| damage_error("a key of it does not open"))?;
         let files = std::mem::take(&mut self.files);
-        Ok(Manifest { generation, revision, public_key, files, ..sealed })
+        Ok((Manifest { generation, revision, public_key, files, ..sealed }, keys))
     }
 }
 
-/// Reads the ids of a store and its keys, the generation and the revision.
-fn parse_ids(words: &[&str]) -> Option<(StoreId, [u8; 16], PublicKey, u64, u64)> {
-    let [store, key, public, generation, revision] = words else { return None };
+/// The second line of a manifest.
+struct ClearIds {
+    store: StoreId,
+    key_id: [u8; 16],
+    public_key: PublicKey,
+    generation: u64,
+    revision: u64,
+    /// Sealed.
+    access_key: Vec<u8>,
+}
+
+/// Reads the ids of a store and its keys, the generation, the revision and the sealed access key.
+fn parse_ids(words: &[&str]) -> Option<ClearIds> {
+    let [store, key, public, generation, revision, access_key] = words else { return None };
     let id = |text: &str| <[u8; 16]>::try_from(parse_hex(text)?).ok();
     let public = <[u8; 32]>::try_from(parse_hex(public)?).ok()?;
     let (generation, revision) = (parse_number(generation)?, parse_number(revision)?);
-    Some((StoreId(id(store)?), id(key)?, PublicKey(public), generation, revision))
+    let access_key = parse_hex(access_key).filter(|key| key.len() == KEY_BYTES + SEAL_BYTES)?;
+    let (store, key_id, public_key) = (StoreId(id(store)?), id(key)?, PublicKey(public));
+    Some(ClearIds { store, key_id, public_key, generation, revision, access_key })
 }
 
 /// Reads a line of the list of files. A path has only unitape's own numbers and names; any other path is refused.
@@ -513,7 +564,7 @@ mod tests {
     use super::*;
     use crate::keys::SystemRandomness;
 
-    fn sample(keys: &StoreKeys) -> Manifest {
+    fn sample(master: &MasterKey) -> (Manifest, StoreKeys) {
         let entry = FileEntry {
             schema: TickSchema::Bbo,
             bytes: 4096,
@@ -524,8 +575,9 @@ mod tests {
             ts_max: 7,
         };
         let digest = |bytes| FileDigest { bytes, hash: [bytes as u8; 32] };
+        let (empty, keys) = Manifest::new(master, StoreId([3; 16]), &SystemRandomness).unwrap();
         let files = [("2022-01-08/bbo/00000002.blocks", digest(4096)), (DICTIONARY, digest(93))];
-        Manifest {
+        let manifest = Manifest {
             generation: 2,
             files: files.map(|(path, digest)| (path.to_owned(), digest)).into(),
             names: vec![NamesSegment { bytes: 77, generation: 1, commit: u128::MAX }],
@@ -555,8 +607,9 @@ mod tests {
                 tapes: vec![TapeRange { tape: TapeId(0xabc), ordinal_first: 1, ordinal_last: 70_000 }],
                 files: vec![entry],
             }],
-            ..Manifest::new(keys, &SystemRandomness).unwrap()
-        }
+            ..empty
+        };
+        (manifest, keys)
     }
 
     /// Fails if a changed byte of a manifest goes unnoticed, because another manifest would lose days.
@@ -564,13 +617,12 @@ mod tests {
     fn it_comes_back_and_no_changed_byte_goes_unnoticed() {
         let dir = tempfile::tempdir().unwrap();
         let master = MasterKey::random(&SystemRandomness).unwrap();
-        let keys = StoreKeys::new(&master, StoreId([3; 16]));
-        let mut manifest = sample(&keys);
+        let (mut manifest, keys) = sample(&master);
         manifest.store_manifest(dir.path(), &keys, &SystemRandomness).unwrap();
         assert_eq!(Manifest::load(dir.path(), &master).unwrap().0, manifest);
         let good = fs::read(Manifest::path(dir.path())).unwrap();
         let clear = |bytes: &[u8]| ManifestFile::parse(bytes.to_vec(), dir.path());
-        let parse = |bytes: &[u8]| clear(bytes)?.open(&keys, dir.path());
+        let parse = |bytes: &[u8]| Ok::<_, Error>(clear(bytes)?.open(&master, dir.path())?.0);
         assert_eq!(parse(&good).unwrap(), manifest);
         assert!(clear(&good).unwrap().is_signed());
         for byte_index in 0..good.len() {
@@ -635,8 +687,8 @@ mod tests {
         let unsigned = parse(&[head_of(body.as_bytes()).as_bytes(), body.as_bytes()].concat());
         assert!(matches!(unsigned, Err(Error::EarlierBuild { .. })), "{unsigned:?}");
         let body = format!("{0} {0} {1} 4\n\nsealed", "5a".repeat(16), "b7".repeat(32));
-        let four_words = parse(&[head_of(body.as_bytes()).as_bytes(), body.as_bytes()].concat());
-        assert!(matches!(four_words, Err(Error::EarlierBuild { .. })), "{four_words:?}");
+        let earlier = parse(&[head_of(body.as_bytes()).as_bytes(), body.as_bytes()].concat());
+        assert!(matches!(earlier, Err(Error::EarlierBuild { .. })), "{earlier:?}");
         let other_format = parse(b"format = 1\n");
         assert!(matches!(other_format, Err(Error::Damage { .. })), "{other_format:?}");
         let nothing = check_format(Path::new("no such directory"));

@@ -8,7 +8,7 @@ use unitape_model::Position;
 use unitape_tape::TapeId;
 
 use crate::day::Day;
-use crate::keys::{DayKeys, hex, parse_hex};
+use crate::keys::{DayKeys, WrappedKeys, hex, parse_hex};
 use crate::schema::TickSchema;
 
 impl Serialize for Day {
@@ -74,15 +74,27 @@ pub(super) mod sealed_keys {
     }
 }
 
-pub(super) mod sealed_key {
+/// The sealed keys of a store, each in digits.
+pub(super) mod wrapped_keys {
     use super::*;
 
-    pub fn serialize<S: Serializer>(key: &[u8], s: S) -> std::result::Result<S::Ok, S::Error> {
-        s.serialize_str(&hex(key))
+    #[derive(Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Digits {
+        signing: String,
+        names: String,
+        index: String,
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<Vec<u8>, D::Error> {
-        parse_hex(&String::deserialize(d)?).ok_or_else(|| D::Error::custom("no key in digits"))
+    pub fn serialize<S: Serializer>(keys: &WrappedKeys, s: S) -> std::result::Result<S::Ok, S::Error> {
+        let [signing, names, index] = [&keys.signing, &keys.names, &keys.index].map(|key| hex(key));
+        Digits { signing, names, index }.serialize(s)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<WrappedKeys, D::Error> {
+        let Digits { signing, names, index } = Digits::deserialize(d)?;
+        let key = |text: String| parse_hex(&text).ok_or_else(|| D::Error::custom("no key in digits"));
+        Ok(WrappedKeys { signing: key(signing)?, names: key(names)?, index: key(index)? })
     }
 }
 

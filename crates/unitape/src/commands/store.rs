@@ -6,6 +6,7 @@ mod export;
 mod info;
 mod key;
 mod partitions;
+mod rekey;
 pub mod scan;
 mod seal;
 mod verify;
@@ -14,6 +15,7 @@ use self::compact::CompactArgs;
 use self::export::ExportArgs;
 use self::info::InfoArgs;
 pub use self::key::KeyArgs;
+use self::rekey::{EraseArgs, RekeyArgs};
 use self::scan::ScanArgs;
 use self::seal::SealArgs;
 use self::verify::VerifyArgs;
@@ -92,6 +94,19 @@ An existing file or directory is refused; --force replaces it, but no directory 
 
 Each seal adds a part to the days of its events. Compaction writes the parts of a day into new files with full blocks, compares the result with the old rows, and then replaces them. A scan reads the same before, during and after it, also with --as-of. Old files go when nobody reads them any more. A seal compacts a day that has more than four parts by itself. A day with a damaged block stays as it is; exit code 3.")]
     Compact(CompactArgs),
+    /// Give the store another key
+    #[command(after_help = "Examples:
+  unitape store rekey ticks --new-key safe/ticks.key
+  unitape store rekey ticks --key old.key --new-key new.key
+
+The data are not encrypted again: the keys that encrypt them are encrypted with the new key, and the old key opens the store no more, nor any day that is sealed later. Whoever has the old key and a copy of the store from before can read that copy. Move the new key to the place where commands look for it, or name it with --key.")]
+    Rekey(RekeyArgs),
+    /// Erase a day: its events and the key that opens them
+    #[command(after_help = "Examples:
+  unitape store erase ticks --date 2024-03-11
+
+There is no way back. Tapes that were sealed are not sealed again, so the day stays empty, also with --as-of. A backup of the files of the day opens no more with this store; a backup of the whole store still has the day.")]
+    Erase(EraseArgs),
 }
 
 /// Runs the command.
@@ -103,6 +118,8 @@ pub fn run(args: StoreArgs) -> output::Result {
         StoreCommand::Verify(args) => verify::run(&args),
         StoreCommand::Info(args) => info::run(&args),
         StoreCommand::Compact(args) => compact::run(&args),
+        StoreCommand::Rekey(args) => rekey::run_rekey(&args),
+        StoreCommand::Erase(args) => rekey::run_erase(&args),
     }
 }
 

@@ -266,6 +266,9 @@ const PRINTS: &str = "
     store scan s --as-of 1
     store compact s
     store compact s --json
+    store erase s --date 1999-01-01
+    store erase s --date 1999-01-01 --json
+    store rekey s --new-key s.key
     store scan s --schema trades --parquet
     store scan s --schema trades --arrow
     store export s --schema mbo --format parquet -o mbo.parquet --force
@@ -455,8 +458,8 @@ fn no_paragraph_of_help_is_wrapped_in_the_source() {
 /// The verbs that begin a summary of a command.
 const VERBS: &[&str] = &[
     "Add", "Check", "Decode", "Disable", "Draw", "Follow", "Generate", "Get", "Give", "Halt", "Hand", "End",
-    "List", "Make", "Measure", "Open", "Print", "Propose", "Put", "Remove", "Repair", "Replay", "Report",
-    "Retry", "Run", "Seal", "Send", "Serve", "Show", "Turn", "Verify", "Write",
+    "Erase", "List", "Make", "Measure", "Open", "Print", "Propose", "Put", "Remove", "Repair", "Replay",
+    "Report", "Retry", "Run", "Seal", "Send", "Serve", "Show", "Turn", "Verify", "Write",
 ];
 
 /// A reader that has seen enough: exit code 0 and not a word.
