@@ -69,6 +69,7 @@ mod store;
 mod store_export;
 mod store_files;
 mod store_generations;
+mod store_keys;
 mod store_kill;
 mod store_rows;
 mod swift;
