@@ -34,7 +34,7 @@ use crate::window::{RowOrder, WindowReader};
 use crate::writer::StoreWriter;
 
 /// Parts that a day may have before a seal compacts it.
-pub(crate) const PARTS_MAX: usize = 4;
+pub const PARTS_MAX: usize = 4;
 
 /// How a store is compacted.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +113,7 @@ pub fn compact(store: &Path, key: &MasterKey, options: &CompactOptions<'_>) -> R
         report.files = (report.files.0 + compacted.files.0, report.files.1 + compacted.files.1);
         report.bytes = (report.bytes.0 + compacted.bytes.0, report.bytes.1 + compacted.bytes.1);
     }
-    report.kept_files = writer.manifest.replaced.len() as u64;
+    report.kept_files = writer.kept_files(report.days.keys());
     Ok(report)
 }
 
@@ -193,12 +193,17 @@ impl Compaction<'_> {
         let before = manifest.clone();
         manifest.replace_parts(part, is_of_day);
         manifest.files.extend(new_files);
-        if let Err(e) = manifest.store_manifest(dir, keys, random) {
-            *manifest = before;
-            return Err(e);
-        }
+        let confirmed = match manifest.store_manifest(dir, keys, random) {
+            Ok(confirmed) => confirmed,
+            Err(e) => {
+                *manifest = before;
+                return Err(e);
+            }
+        };
         writer.keep_files();
         drop(writer);
+        // Unless this one is confirmed, the manifest before may come back, and with it the files that it names.
+        confirmed?;
         store.remove_unnamed(Some(day))?;
         Ok(compacted)
     }

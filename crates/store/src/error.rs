@@ -128,6 +128,17 @@ pub enum Error {
         /// The lock file.
         path: PathBuf,
     },
+    /// A change counts, but the disk has not confirmed it.
+    #[error(
+        "io: {} has the change, but the disk has not confirmed it ({source}); a power cut could still undo it",
+        path.display()
+    )]
+    Unconfirmed {
+        /// The manifest.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
     /// The tape cannot be read.
     #[error(transparent)]
     Tape(#[from] unitape_tape::Error),
@@ -196,7 +207,7 @@ impl Error {
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::Answer(_) => ErrorCause::Outside,
-            Self::Io { source, .. } => ErrorCause::from_io(source),
+            Self::Io { source, .. } | Self::Unconfirmed { source, .. } => ErrorCause::from_io(source),
             Self::Damage { .. } | Self::Unchecked { .. } | Self::OtherTape { .. } | Self::NoDayKey(_) => {
                 ErrorCause::Data
             }

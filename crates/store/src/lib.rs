@@ -81,7 +81,7 @@ mod window;
 mod writer;
 
 pub use answer::{Answer, AnswerIndex, AnswerReader, BlockFetch, LeafAccess, ReadDepth, SealedBlock};
-pub use compact::{CompactOptions, CompactReport, compact};
+pub use compact::{CompactOptions, CompactReport, PARTS_MAX, compact};
 pub use day::Day;
 pub use error::{Error, Result};
 pub use freshness::{Freshness, GenerationMemory};

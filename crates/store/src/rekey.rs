@@ -18,7 +18,7 @@ pub fn rekey(store: &Path, key: &MasterKey, new_key: &MasterKey, random: &dyn Ra
     let mut writer = StoreWriter::open(store, key, random)?;
     let StoreWriter { dir, manifest, keys, .. } = &mut writer;
     keys.rewrap(new_key, &mut manifest.keys, &mut manifest.day_keys, random)?;
-    manifest.store_manifest(dir, keys, random)
+    manifest.store_manifest(dir, keys, random)?
 }
 
 /// What was erased.
@@ -51,8 +51,8 @@ pub fn erase_day(store: &Path, key: &MasterKey, day: Day, random: &dyn Randomnes
         return Ok(report);
     }
     manifest.remove_day(day);
-    manifest.store_manifest(dir, keys, random)?;
+    manifest.store_manifest(dir, keys, random)??;
     writer.remove_unnamed(Some(day))?;
-    report.kept_files = writer.manifest.replaced.len() as u64;
+    report.kept_files = writer.kept_files([&day]);
     Ok(report)
 }

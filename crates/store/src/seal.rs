@@ -104,6 +104,8 @@ pub struct SealReport {
     pub unverified: UnverifiedBytes,
     /// Days that were compacted, because they had more than four parts.
     pub compacted: Vec<Day>,
+    /// The time of the last commit, if the clock is not after it. The new commit has the time one nanosecond later.
+    pub last_commit_ahead: Option<UnixNanos>,
     /// Why a day was not compacted that should have been. Its events are sealed nevertheless.
     pub compaction_problem: Option<String>,
 }
@@ -237,9 +239,11 @@ fn seal_tape(
         tape: standing.id,
         ordinal_last: part.tapes[0].ordinal_last,
     };
+    let committed = commit_time(manifest, now);
+    sealed.last_commit_ahead = (committed != now.0).then(|| UnixNanos(committed.saturating_sub(1)));
     manifest.commits.push(Commit {
         generation,
-        committed: commit_time(manifest, now),
+        committed,
         rows: sealed.rows,
         names: NameKind::ALL.iter().map(|kind| token_dictionary.names.len(*kind)).collect(),
         ends: parts.values().map(end).collect(),
@@ -249,8 +253,9 @@ fn seal_tape(
     manifest.generation = generation;
     record_progress(manifest, standing.id, options.date, &seal_end);
     note_parts(manifest, standing.id, &sealed);
-    manifest.store_manifest(store_dir, keys, random)?;
+    let confirmed = manifest.store_manifest(store_dir, keys, random)?;
     writer.keep_files();
+    confirmed?;
     sealed.generation = Some(generation);
     Ok(sealed)
 }

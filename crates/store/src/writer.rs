@@ -64,7 +64,7 @@ impl<'a> StoreWriter<'a> {
             let mut id = StoreId::default();
             random.fill(&mut id.0)?;
             let (mut manifest, keys) = Manifest::new(master, id, random)?;
-            manifest.store_manifest(dir, &keys, random)?;
+            manifest.store_manifest(dir, &keys, random)??;
         }
         Self::with_lock(dir, master, random, lock)
     }
@@ -72,6 +72,8 @@ impl<'a> StoreWriter<'a> {
     fn with_lock(dir: &'a Path, master: &MasterKey, random: &'a dyn Randomness, lock: File) -> Result<Self> {
         let (manifest, keys) = Manifest::load(dir, master)?;
         let mut this = Self { dir, manifest, keys, random, _lock: lock };
+        // The writer before may have been killed, or refused, just before the disk confirmed its manifest.
+        crate::manifest::sync_dir(dir)?;
         remove(&Manifest::path_new(dir))?;
         // Readers from now on have a lease, also in a store that was copied without this file.
         leases::prepare(dir, this.manifest.revision)?;
@@ -110,6 +112,13 @@ impl<'a> StoreWriter<'a> {
             !is_removed || is_read(revision)
         });
         Ok(())
+    }
+
+    /// Counts the replaced files of these days that stay for now, because a reader may read them.
+    pub fn kept_files<'d>(&self, days: impl IntoIterator<Item = &'d Day>) -> u64 {
+        let days: Vec<&Day> = days.into_iter().collect();
+        let is_wanted = |path: &&String| FileId::parse_path(path).is_some_and(|id| days.contains(&&id.day));
+        self.manifest.replaced.keys().filter(is_wanted).count() as u64
     }
 
     /// Counts the parts of a day.

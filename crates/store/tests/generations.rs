@@ -113,6 +113,10 @@ proptest! {
                 let summary = *opened.info().generations.last().unwrap();
                 prop_assert_eq!((summary.generation, summary.rows), (generation, sealed.rows));
                 prop_assert!(states.last().is_none_or(|last| last.1 < summary.committed.0));
+                // A clock that is behind is told, and gives no earlier time.
+                let ahead = states.last().map(|last| UnixNanos(last.1)).filter(|last| last.0 >= committed);
+                prop_assert_eq!(sealed.last_commit_ahead, ahead);
+                prop_assert!(ahead.is_some() || summary.committed.0 == committed);
                 let newest = Answers::of(&opened, &ScanFilter::default());
                 states.push((generation, summary.committed.0, newest));
             }

@@ -18,13 +18,12 @@ use std::sync::atomic::AtomicBool;
 
 use unitape_feed::{ConsolidateOptions, FileFeed, RunOutcome, RunProgress, consolidate, is_stdin};
 use unitape_model::UnixNanos;
-use unitape_store::{CompactOptions, MasterKey, SealOptions, SealReport, StoreProgress, compact, seal};
+use unitape_store::{
+    CompactOptions, MasterKey, PARTS_MAX, SealOptions, SealReport, StoreProgress, compact, seal,
+};
 
 use crate::Error;
 use crate::inputs::LoadedInputs;
-
-/// Parts that a day may have before it is compacted, as for a seal of a tape.
-const PARTS_MAX: usize = 4;
 
 /// How files are sealed.
 #[derive(Debug)]
@@ -70,7 +69,7 @@ pub struct SealedFeed {
 }
 
 /// Seals each of the feeds into the store in `store`. Passes each feed that is done to `done`. `watch` runs each step of the work
-/// beside a display of its progress.
+/// beside a display of its progress. Returns why a day was not compacted that should have been, as [`SealReport`] has it.
 ///
 /// # Errors
 /// Fails if a file cannot be read or is stdin, if the store cannot be changed, or if the work was stopped. Feeds that are done
@@ -82,7 +81,7 @@ pub fn seal_files(
     options: &FileSealOptions<'_>,
     watch: &mut dyn FnMut(&FileSealStep<'_>, &mut dyn FnMut()),
     done: &mut dyn FnMut(SealedFeed),
-) -> Result<(), Error> {
+) -> Result<Option<String>, Error> {
     let LoadedInputs { feeds, rules } = inputs;
     if feeds.iter().flat_map(|feed| &feed.files).any(|file| is_stdin(file)) {
         return Err(Error::SealedStdin);
@@ -118,8 +117,11 @@ pub fn seal_files(
         random: options.seal.random,
         ..CompactOptions::default()
     };
-    compact(store, key, &compaction)?;
-    Ok(())
+    match compact(store, key, &compaction) {
+        // The next seal does it.
+        Ok(_) | Err(unitape_store::Error::Stopped) => Ok(None),
+        Err(e) => Ok(Some(format!("the days of many parts are not compacted: {e}"))),
+    }
 }
 
 /// Decodes a feed onto the tape.

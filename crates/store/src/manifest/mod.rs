@@ -281,16 +281,33 @@ impl Manifest {
     }
 
     /// Puts this manifest in the place of the one before, as its next revision.
-    pub fn store_manifest(&mut self, dir: &Path, keys: &StoreKeys, random: &dyn Randomness) -> Result<()> {
+    ///
+    /// # Errors
+    /// Fails if the manifest before still counts; this one then has its revision. If this one counts, but the disk has not
+    /// confirmed that, the inner result is an error: after a power cut either may count, so the files of both must stay.
+    pub fn store_manifest(
+        &mut self,
+        dir: &Path,
+        keys: &StoreKeys,
+        random: &dyn Randomness,
+    ) -> Result<Result<()>> {
         self.revision += 1;
+        if let Err(e) = self.rename_into_place(dir, keys, random) {
+            self.revision -= 1;
+            return Err(e);
+        }
+        let flushed = File::open(dir).and_then(|folder| folder.sync_all());
+        Ok(flushed.map_err(|source| Error::Unconfirmed { path: Self::path(dir), source }))
+    }
+
+    fn rename_into_place(&self, dir: &Path, keys: &StoreKeys, random: &dyn Randomness) -> Result<()> {
         let bytes = self.encode(keys, random)?;
         leases::prepare(dir, self.revision)?;
         let (new, path) = (Self::path_new(dir), Self::path(dir));
         let mut file = File::create(&new).with_context("make", &new)?;
         file.write_all(&bytes).with_context("write", &new)?;
         file.sync_all().with_context("sync", &new)?;
-        fs::rename(&new, &path).with_context("rename", &new)?;
-        sync_dir(dir)
+        fs::rename(&new, &path).with_context("rename", &new)
     }
 
     /// Reads the calendar, and returns the rule of days.
@@ -618,7 +635,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let master = MasterKey::random(&SystemRandomness).unwrap();
         let (mut manifest, keys) = sample(&master);
-        manifest.store_manifest(dir.path(), &keys, &SystemRandomness).unwrap();
+        manifest.store_manifest(dir.path(), &keys, &SystemRandomness).unwrap().unwrap();
         assert_eq!(Manifest::load(dir.path(), &master).unwrap().0, manifest);
         let good = fs::read(Manifest::path(dir.path())).unwrap();
         let clear = |bytes: &[u8]| ManifestFile::parse(bytes.to_vec(), dir.path());

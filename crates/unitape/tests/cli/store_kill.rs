@@ -88,6 +88,84 @@ fn a_killed_seal_leaves_the_old_state_and_is_made_good() {
     println!("{kills} seals killed, an undisturbed one took {took_us} us");
 }
 
+/// A disk that fails at any one call leaves the state before or the one after, and the exit code says which. Once the last
+/// flush failed, the store had the new manifest while the command removed the new files as those of a failed seal.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_change_whose_disk_fails_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let (tape, old) = (path("tape"), path("old"));
+    for (generation, flow_seed) in [41, 42, 43].into_iter().enumerate() {
+        let orders = file(dir.path(), &format!("{flow_seed}.fix"), common::flow(flow_seed, 300, false).0);
+        let feed = common::orders_option(&format!("feed{generation}"), &orders);
+        run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()]).code(0);
+        if generation < 2 {
+            run(arguments(&tape, &old)).code(0);
+        }
+    }
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let (key, new_key) = (text(&key(&old)), text(&path("new.key")));
+    std::fs::write(path("new.key"), "5".repeat(64)).unwrap();
+    let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+    let keyed = |words: &[&str], store: &Path, key: &str| {
+        let words = [words, &[store.to_str().unwrap(), "--key", key]].concat();
+        words.into_iter().map(OsString::from).collect::<Vec<_>>()
+    };
+    let seal = |store: &Path| {
+        words(&["store", "seal", "--key", &key, &text(&tape), "--store", &text(store), "--memory", "60000"])
+    };
+    let compact = |store: &Path| keyed(&["store", "compact"], store, &key);
+    let erase = |store: &Path| keyed(&["store", "erase", "--date", "2024-03-11"], store, &key);
+    let rekey = |store: &Path| keyed(&["store", "rekey", "--new-key", &new_key], store, &key);
+    type Arguments<'a> = &'a dyn Fn(&Path) -> Vec<OsString>;
+    let changes: [(&str, Arguments<'_>); 4] =
+        [("seal", &seal), ("compact", &compact), ("erase", &erase), ("rekey", &rekey)];
+    // The key that opens the store, and what is in it.
+    let state = |store: &Path| {
+        let with_new = run(keyed(&["store", "scan", "--json"], store, &new_key));
+        let is_new = with_new.code == Some(0);
+        let ran =
+            if is_new { with_new } else { run(keyed(&["store", "scan", "--json"], store, &key)).code(0) };
+        (is_new, ran.stdout)
+    };
+    let kill_points = common::kill_points::KillPoints::new();
+    for (change, args) in changes {
+        let (whole, store) = (path(&format!("{change}-whole")), path(&format!("{change}-failed")));
+        copy(&old, &whole);
+        let (ran, calls) = kill_points.count(&args(&whole));
+        ran.code(0);
+        let (before, after) = (state(&old), state(&whole));
+        let mut failures = 0;
+        for call in 1..=calls {
+            copy(&old, &store);
+            let failed = kill_points.fail_at(call, &args(&store));
+            let name = format!("{change}, call {call} of {calls}: {:?} {}", failed.code, failed.stderr);
+            let found = state(&store);
+            if failed.code == Some(0) || failed.stderr.contains("has the change") {
+                assert!(found == after, "{name}: not the new state");
+            } else {
+                failures += 1;
+                assert!(matches!(failed.code, Some(1 | 3 | 4)), "{name}");
+                assert!(failed.stderr.contains("io: "), "{name}");
+                assert!(found == before || failed.code == Some(3) && found == after, "{name}: {found:?}");
+            }
+            let used_key = if found.0 { &new_key } else { &key };
+            run(keyed(&["store", "verify"], &store, used_key)).code(0);
+            // Whoever has rekeyed it cannot do that again with the old key.
+            if !found.0 {
+                let again = run(args(&store));
+                assert_eq!(again.code, Some(0), "{name}: {}", again.stderr);
+            }
+            assert!(state(&store) == after, "{name}: not all of it is there");
+            assert!(names(&store).eq(names(&whole)), "{name}: other files");
+            std::fs::remove_dir_all(&store).unwrap();
+        }
+        assert!(failures > calls / 2, "{change}: {failures} of {calls} calls failed");
+        println!("{change}: {failures} of {calls} failing calls ended the command");
+    }
+}
+
 /// The key file beside a store.
 fn key(store: &Path) -> PathBuf {
     store.with_extension("key")

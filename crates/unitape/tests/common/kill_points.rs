@@ -1,4 +1,4 @@
-//! A command that is killed at its n-th call that changes a file, for each n.
+//! A command that is killed at its n-th call that changes a file, for each n; or that is told there of an error of the disk.
 //!
 //! The calls are counted in a library that is loaded before the system's, so the tests kill the real binary. The n-th
 //! call kills the process before it changes anything; a long write first writes half of its bytes, as the system may.
@@ -58,6 +58,11 @@ impl KillPoints {
         Killed { call, was_killed, stderr }
     }
 
+    /// Runs a command whose call fails: the system says that the disk has an error. A long write first writes a half.
+    pub fn fail_at(&self, call: u64, args: &[OsString]) -> Ran {
+        finish(unitape().args(args).env("LD_PRELOAD", &self.library).env("FAIL_AT", call.to_string()))
+    }
+
     /// The calls at which a test kills: all of them, or [`POINTS`] of them with the same distance. The variable
     /// `UNITAPE_KILL_POINTS` asks for more.
     pub fn points(calls: u64) -> impl Iterator<Item = u64> {
@@ -97,6 +102,7 @@ pub fn cat(tape: &Path) -> (Option<i32>, Vec<String>) {
 const SOURCE: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -113,7 +119,7 @@ static unsigned long calls;
 
 static unsigned long kill_at(void) {
     static long n = -1;
-    if (n < 0) n = getenv("KILL_AT") ? atol(getenv("KILL_AT")) : 0;
+    if (n < 0) n = getenv("KILL_AT") ? atol(getenv("KILL_AT")) : getenv("FAIL_AT") ? atol(getenv("FAIL_AT")) : 0;
     return n;
 }
 
@@ -121,20 +127,25 @@ static int is_last(void) {
     return __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST) == kill_at();
 }
 
-static void die(const char *name, const char *path) {
+static int die(const char *name, const char *path) {
     char text[4200];
-    int n = snprintf(text, sizeof text, "killed at %s %s\n", name, path ? path : "");
+    int fails = getenv("FAIL_AT") != 0;
+    int n = snprintf(text, sizeof text, "%s at %s %s\n", fails ? "failed" : "killed", name, path ? path : "");
     syscall(SYS_write, 2, text, n);
+    if (fails) {
+        errno = EIO;
+        return -1;
+    }
     kill(getpid(), SIGKILL);
     for (;;) pause();
 }
 
-static void die_of(const char *name, int fd) {
+static int die_of(const char *name, int fd) {
     char link[64], path[4096];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, path, sizeof path - 1);
     path[n < 0 ? 0 : n] = 0;
-    die(name, path);
+    return die(name, path);
 }
 
 static int is_file(int fd) {
@@ -155,8 +166,8 @@ __attribute__((destructor)) static void write_count(void) {
 #define REAL(result, name, ...) \
     static result (*real)(__VA_ARGS__); \
     if (!real) real = (result (*)(__VA_ARGS__))dlsym(RTLD_NEXT, #name)
-#define ON_PATH(name, path) if (is_last()) die(#name, path)
-#define ON_FILE(name, fd) if (is_file(fd) && is_last()) die_of(#name, fd)
+#define ON_PATH(name, path) if (is_last()) return die(#name, path)
+#define ON_FILE(name, fd) if (is_file(fd) && is_last()) return die_of(#name, fd)
 
 int rename(const char *from, const char *to) {
     REAL(int, rename, const char *, const char *);
@@ -210,7 +221,7 @@ int open64(const char *path, int flags, ...) {
     mode_t mode = flags & O_CREAT ? va_arg(list, mode_t) : 0;
     va_end(list);
     int changes = flags & O_TRUNC || flags & O_CREAT && syscall(SYS_faccessat, AT_FDCWD, path, F_OK) != 0;
-    if (changes && is_last()) die("open", path);
+    if (changes && is_last()) return die("open", path);
     return real(path, flags, mode);
 }
 int ftruncate64(int fd, off64_t length) {
@@ -220,12 +231,12 @@ int ftruncate64(int fd, off64_t length) {
 }
 int fsync(int fd) {
     REAL(int, fsync, int);
-    if (is_last()) die_of("fsync", fd);
+    if (is_last()) return die_of("fsync", fd);
     return real(fd);
 }
 int fdatasync(int fd) {
     REAL(int, fdatasync, int);
-    if (is_last()) die_of("fdatasync", fd);
+    if (is_last()) return die_of("fdatasync", fd);
     return real(fd);
 }
 int msync(void *start, size_t length, int flags) {
@@ -237,7 +248,7 @@ ssize_t write(int fd, const void *bytes, size_t length) {
     REAL(ssize_t, write, int, const void *, size_t);
     if (is_file(fd) && is_last()) {
         if (length > 4096) real(fd, bytes, length / 2);
-        die_of("write", fd);
+        return die_of("write", fd);
     }
     return real(fd, bytes, length);
 }
@@ -245,7 +256,7 @@ ssize_t pwrite64(int fd, const void *bytes, size_t length, off64_t at) {
     REAL(ssize_t, pwrite64, int, const void *, size_t, off64_t);
     if (is_file(fd) && is_last()) {
         if (length > 4096) real(fd, bytes, length / 2, at);
-        die_of("pwrite", fd);
+        return die_of("pwrite", fd);
     }
     return real(fd, bytes, length, at);
 }

@@ -39,12 +39,14 @@ pub fn run_rekey(args: &RekeyArgs) -> output::Result {
     unitape_store::Store::open(&args.dir, &old_key)?;
     let (path, is_new) = (&args.new_key, !args.new_key.exists());
     let new_key = if is_new { MasterKey::create(path, &SystemRandomness)? } else { MasterKey::load(path)? };
-    if is_new {
-        note!("unitape: made the key {}: without it nobody can read the store", path.display());
-    } else if MasterKey::is_exposed(path) {
+    if !is_new && MasterKey::is_exposed(path) {
         note!("unitape: others than its owner can read the key {0}; chmod 600 {0}", path.display());
     }
+    // A key that was made stays if this fails: it is never sure that no copy of the manifest has it. It serves the next time.
     rekey(&args.dir, &old_key, &new_key, &SystemRandomness)?;
+    if is_new {
+        note!("unitape: made the key {}: without it nobody can read the store", path.display());
+    }
     say!("{} opens with {} alone", args.dir.display(), path.display());
     Ok(CommandOutcome::Clean)
 }

@@ -2,6 +2,7 @@
 
 use super::{KeyArgs, parse_bytes, with_progress};
 use crate::commands::consolidate::with_run_progress;
+use crate::commands::tape::utc;
 use crate::commands::{clock_time, read_args};
 use crate::output::{self, CommandFailure, CommandOutcome, bytes, escape_line, grouped, note, say};
 use std::collections::BTreeMap;
@@ -108,10 +109,11 @@ fn seal_inputs(args: &SealArgs) -> output::Result {
     if args.json {
         output::print_json(&account(&sealed_feeds))?;
     }
-    result?;
+    let compaction_problem = result?;
     printed?;
+    note_compaction(compaction_problem.as_deref());
     let is_flawed = |feed: &SealedFeed| feed.outcome.summary.is_flawed();
-    let is_clean = !sealed_feeds.iter().any(is_flawed);
+    let is_clean = compaction_problem.is_none() && !sealed_feeds.iter().any(is_flawed);
     Ok(if is_clean { CommandOutcome::Clean } else { CommandOutcome::Flawed })
 }
 
@@ -136,6 +138,7 @@ fn print_feed(args: &SealArgs, feed: &SealedFeed) -> Result<(), CommandFailure> 
         return Ok(());
     }
     say!("{name}: {}", sealed_text(args, report));
+    note_commit_time(report);
     let quarantined = outcome.summary.quarantined_open();
     if quarantined > 0 {
         note!(
@@ -145,6 +148,24 @@ fn print_feed(args: &SealArgs, feed: &SealedFeed) -> Result<(), CommandFailure> 
         );
     }
     Ok(())
+}
+
+/// Says that a day was not compacted, if that is so.
+fn note_compaction(problem: Option<&str>) {
+    if let Some(problem) = problem {
+        note!("unitape: the events are sealed, but {problem}");
+    }
+}
+
+/// Says that the clock is behind the last commit, if that is so.
+fn note_commit_time(report: &SealReport) {
+    if let Some(last) = report.last_commit_ahead {
+        note!(
+            "unitape: the last commit of the store has the time {}, and the clock is not after it; this commit has the \
+             time one nanosecond later, which `--as-of TIME` compares",
+            utc(last.0)
+        );
+    }
 }
 
 /// Returns the account of all feeds.
@@ -202,9 +223,8 @@ fn seal_tape(args: &SealArgs, tape: &Path) -> output::Result {
     } else {
         print_sealed(args, &sealed)?;
     }
-    if let Some(problem) = &sealed.compaction_problem {
-        note!("unitape: the events are sealed, but {problem}");
-    }
+    note_commit_time(&sealed);
+    note_compaction(sealed.compaction_problem.as_deref());
     let is_flawed = sealed.gap.is_some() || sealed.compaction_problem.is_some();
     let outcome = if is_flawed { CommandOutcome::Flawed } else { CommandOutcome::Clean };
     read_args::finish_with(&sealed.damaged, &sealed.unverified, sealed.names, outcome)
