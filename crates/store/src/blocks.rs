@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::bits::PAD;
-use crate::block::{BlockEncoder, BlockHeader, BlockPlace, BlockSealer, RAW_MAX};
+use crate::block::{BlockEncoder, BlockPlace, BlockSealer};
 use crate::decode::{BlockDecoder, FrameBatch, OpenBlock, RowFilter};
 use crate::error::{Error, Result};
 use crate::file::{FileId, FileWriter};
 use crate::frames::{BlockRows, FrameArena, FrameRow, SealRow};
 use crate::gather::GroupKey;
+use crate::header::{BlockHeader, RAW_MAX};
 
 /// Bytes of a frame's stamp.
 const STAMP_BYTES: usize = 4;
@@ -157,9 +157,7 @@ impl<'a> BlockWriter<'a> {
 
     /// Decodes the latest block, and compares its rows with those that went into it.
     fn check_block(&mut self, key: GroupKey, header: &BlockHeader, rows: BlockRows<'_>) -> Result<()> {
-        self.plain.clear();
-        self.encoder.append_plain(header, &mut self.plain);
-        self.plain.resize(self.plain.len() + PAD, 0);
+        self.encoder.write_plain(header, &mut self.plain);
         self.batch.clear();
         let differs = |row| Error::BlockDiffers { day: key.day, schema: key.schema, row };
         let block = OpenBlock::from_plain(&self.plain, header).ok_or_else(|| differs(0))?;

@@ -1,39 +1,49 @@
 //! One column of a block: up to 65,536 integers in vectors of 1,024.
 //!
 //! ```text
-//!  constant    value
-//!  others      min │ unit │ [none] │ vectors …             v = min + unit · u
-//!  vector      width │ first │ [least step] │ [which are none] │ packed u
+//!  constant    value, in the table of the class
+//!  others      min │ unit │ [none] │ heads │ data              v = min + unit · u
+//!  head        width │ first │ [least step]                    of each vector
+//!  data        [which are none] │ packed u                     of each vector
 //! ```
 //!
 //! `reference`: each vector packs `u − first`, with `first` its least `u`. `delta`: it packs the steps from one `u`
-//! to the next less the least step, with `first` the first `u`. `dictionary`: the chunk begins with the sorted
+//! to the next less the least step, with `first` the first `u`. `dictionary`: the column begins with the sorted
 //! values, the vectors pack their places in it. A *none* mark (a price of `i64::MAX`, say) would spoil all of it. The
 //! writer removes it, and a bitmap of each vector that had one marks its place. Text is tried with its first byte as
 //! the most significant one as well, which makes ids that count up into numbers that count up. The writer keeps the
 //! smallest encoding.
+//!
+//! A vector of 1,024 is packed in lanes, a shorter one as a run. If there is one of 1,024, the length of all heads is before
+//! them and zeros behind them, so that the data begin at a multiple of eight bytes and stay at such multiples.
 
 use rustc_hash::FxHashMap;
 
-use crate::bits::{PAD, pack, packed_bytes, put_varint, take_varint, unpack, unzigzag, width_of, zigzag};
+pub(crate) use crate::bits::VECTOR;
+use crate::bits::{
+    Lane, PAD, pack, packed_bytes, put_varint, take_varint, unpack, unzigzag, width_of, zigzag,
+};
 
-/// The number of values of a vector. The last vector of a column may have fewer.
-pub(crate) const VECTOR: usize = 1024;
 /// Rows of a block at most.
 pub(crate) const ROWS_MAX: usize = 65_536;
 
-const CONSTANT: u8 = 0;
+/// All values are the same one. It stands in the table.
+pub(crate) const CONSTANT: u8 = 0;
 const REFERENCE: u8 = 1;
 const DELTA: u8 = 2;
 const DICTIONARY: u8 = 3;
+/// The bits of an encoding that are not those below. 4 and 5 are streams of bytes, 7 is no column.
+pub(crate) const ENCODING_BITS: u8 = 7;
 /// The values are stored with their bytes in the other order.
 const SWAPPED: u8 = 0x80;
 /// The chunk names a value for none, and vectors may have a bitmap of it.
 const NONES: u8 = 0x40;
-/// In the width of a vector: a bitmap follows.
+/// In the width of a vector: its data begin with a bitmap.
 const SOME_NONE: u8 = 0x80;
 /// More different values than this are no dictionary.
 const DISTINCT_MAX: usize = 4096;
+/// Where the data of a column with a vector of 1,024 begin, in bytes from its beginning: a multiple of this.
+const DATA_ALIGNMENT: usize = 8;
 
 /// The properties of a column that the encoder knows beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +62,18 @@ pub(crate) struct ColumnEncoder {
     cell_values: Vec<u64>,
     units: Vec<u64>,
     best: Vec<u64>,
-    steps: Vec<u64>,
     is_none: Vec<bool>,
     rank_by_value: FxHashMap<u64, u64>,
     table: Vec<u64>,
+    vectors: VectorWriter,
+}
+
+/// The vectors of a column while they are made.
+#[derive(Debug, Default)]
+struct VectorWriter {
+    steps: Vec<u64>,
+    heads: Vec<u8>,
+    data: Vec<u8>,
 }
 
 /// An encoding of a column and its cost in bytes.
@@ -95,18 +113,18 @@ impl ColumnEncoder {
         {
             return self.write_dictionary(values, out);
         }
+        let (column_start, lane) = (out.len(), Lane::for_bytes(nature.width));
         let encoding = best_encoding.encoding | if null_value.is_some() { NONES } else { 0 };
         put_varint(out, zigzag(best_encoding.min));
         put_varint(out, best_encoding.unit);
         if let Some(null) = null_value {
             put_varint(out, null);
         }
-        let units = std::mem::take(&mut self.best);
-        for (i, u) in units.chunks(VECTOR).enumerate() {
+        for (i, u) in self.best.chunks(VECTOR).enumerate() {
             let nones = if null_value.is_some() { &self.is_none[i * VECTOR..][..u.len()] } else { &[] };
-            write_vector(out, u, best_encoding.encoding & !SWAPPED == DELTA, nones, &mut self.steps);
+            self.vectors.write(u, lane, best_encoding.encoding & !SWAPPED == DELTA, nones);
         }
-        self.best = units;
+        self.vectors.finish(column_start, values.len(), out);
         encoding
     }
 
@@ -153,7 +171,11 @@ impl ColumnEncoder {
             let steps = u.windows(2).map(|w| w[1].wrapping_sub(w[0]) as i64);
             let (low, high) = steps.fold((i64::MAX, i64::MIN), |(l, h), v| (l.min(v), h.max(v)));
             let width = if low > high { 0 } else { width_of(high.wrapping_sub(low) as u64) };
-            delta += 2 + varint_bytes(u[0]) + packed_bytes(u.len() - 1, width);
+            delta += 2 + varint_bytes(u[0]) + packed_bytes(u.len(), width);
+            // Steps go both ways, and those of a narrow column may be too wide for its words.
+            if width > Lane::for_bytes(nature.width).bits() {
+                delta = usize::MAX / 2;
+            }
         }
         let swap = if swapped { SWAPPED } else { 0 };
         let (encoding, bytes) = if delta < reference { (DELTA, delta) } else { (REFERENCE, reference) };
@@ -187,6 +209,7 @@ impl ColumnEncoder {
     }
 
     fn write_dictionary(&mut self, values: &[u64], out: &mut Vec<u8>) -> u8 {
+        let (column_start, lane) = (out.len(), code_lane(self.table.len()));
         put_varint(out, self.table.len() as u64);
         let mut previous_value = 0;
         for (rank, v) in self.table.iter().enumerate() {
@@ -197,36 +220,66 @@ impl ColumnEncoder {
         self.units.clear();
         self.units.extend(values.iter().map(|v| self.rank_by_value[v]));
         for u in self.units.chunks(VECTOR) {
-            write_vector(out, u, false, &[], &mut self.steps);
+            self.vectors.write(u, lane, false, &[]);
         }
+        self.vectors.finish(column_start, values.len(), out);
         DICTIONARY
     }
 }
 
-fn write_vector(out: &mut Vec<u8>, u: &[u64], is_delta: bool, nones: &[bool], steps: &mut Vec<u64>) {
-    steps.clear();
-    let (first, least) = if is_delta {
-        let step_of = |w: &[u64]| w[1].wrapping_sub(w[0]) as i64;
-        let least = u.windows(2).map(step_of).min().unwrap_or(0);
-        steps.extend(u.windows(2).map(|w| step_of(w).wrapping_sub(least) as u64));
-        (u[0], least)
-    } else {
-        let least_value = u.iter().copied().min().expect("a value at least");
-        steps.extend(u.iter().map(|v| v - least_value));
-        (least_value, 0)
-    };
-    let width = width_of(steps.iter().fold(0, |all, v| all | v));
-    let has_nones = nones.contains(&true);
-    out.push(width as u8 | if has_nones { SOME_NONE } else { 0 });
-    put_varint(out, first);
-    if is_delta {
-        put_varint(out, zigzag(least));
+impl VectorWriter {
+    /// Appends the vectors that were written to the column that begins at `column_start` and has `rows` values.
+    fn finish(&mut self, column_start: usize, rows: usize, out: &mut Vec<u8>) {
+        if rows >= VECTOR {
+            put_varint(out, self.heads.len() as u64);
+            out.extend_from_slice(&self.heads);
+            let data_offset = (out.len() - column_start).next_multiple_of(DATA_ALIGNMENT);
+            out.resize(column_start + data_offset, 0);
+        } else {
+            out.extend_from_slice(&self.heads);
+        }
+        out.extend_from_slice(&self.data);
+        self.heads.clear();
+        self.data.clear();
     }
-    if has_nones {
-        let bits = |b: &[bool]| b.iter().enumerate().fold(0, |m, (i, is_none)| m | u8::from(*is_none) << i);
-        out.extend(nones.chunks(8).map(bits));
+
+    fn write(&mut self, u: &[u64], lane: Lane, is_delta: bool, nones: &[bool]) {
+        let Self { steps, heads, data } = self;
+        steps.clear();
+        let (first, least) = if is_delta {
+            let step_of = |w: &[u64]| w[1].wrapping_sub(w[0]) as i64;
+            let least = u.windows(2).map(step_of).min().unwrap_or(0);
+            // The first value has no step; it comes from the head.
+            steps.push(0);
+            steps.extend(u.windows(2).map(|w| step_of(w).wrapping_sub(least) as u64));
+            (u[0], least)
+        } else {
+            let least_value = u.iter().copied().min().expect("a value at least");
+            steps.extend(u.iter().map(|v| v - least_value));
+            (least_value, 0)
+        };
+        let width = width_of(steps.iter().fold(0, |all, v| all | v));
+        let has_nones = nones.contains(&true);
+        heads.push(width as u8 | if has_nones { SOME_NONE } else { 0 });
+        put_varint(heads, first);
+        if is_delta {
+            put_varint(heads, zigzag(least));
+        }
+        if has_nones {
+            let bits =
+                |b: &[bool]| b.iter().enumerate().fold(0, |m, (i, is_none)| m | u8::from(*is_none) << i);
+            data.extend(nones.chunks(8).map(bits));
+        }
+        match steps.first_chunk() {
+            Some(vector) => lane.pack(data, vector, width),
+            None => pack(data, steps, width),
+        }
     }
-    pack(out, steps, width);
+}
+
+/// Returns the words in which the places in a dictionary of this many values are packed.
+fn code_lane(values: usize) -> Lane {
+    if values <= 256 { Lane::Bits8 } else { Lane::Bits16 }
 }
 
 /// A column being read, vector by vector.
@@ -234,8 +287,15 @@ fn write_vector(out: &mut Vec<u8>, u: &[u64], is_delta: bool, nones: &[bool], st
 pub(crate) struct ColumnReader<'a> {
     /// The block, with [`PAD`] bytes after it.
     bytes: &'a [u8],
-    offset: usize,
-    values_end: usize,
+    /// The head of the next vector, and where the heads end.
+    head_at: usize,
+    heads_end: usize,
+    /// The data of the next vector, and where the column ends.
+    data_at: usize,
+    data_end: usize,
+    /// There is no vector of 1,024: the only head is right before its data.
+    is_short: bool,
+    lane: Lane,
     encoding: u8,
     value_bytes: u8,
     value_min: i64,
@@ -245,7 +305,8 @@ pub(crate) struct ColumnReader<'a> {
 }
 
 impl<'a> ColumnReader<'a> {
-    /// The chunk in `range` of `bytes`, after which [`PAD`] bytes at least must follow. `table` is memory to use.
+    /// The column of `rows` values in `range` of `bytes`, after which [`PAD`] bytes at least must follow. `table` is memory to
+    /// use.
     // A call would copy it twice, and small blocks open a column for every few rows.
     #[inline(always)]
     pub fn open(
@@ -253,6 +314,7 @@ impl<'a> ColumnReader<'a> {
         range: std::ops::Range<usize>,
         encoding: u8,
         width: u8,
+        rows: usize,
         mut table: Vec<u64>,
     ) -> Result<Self, &'static str> {
         if range.start > range.end || range.end > bytes.len().saturating_sub(PAD) {
@@ -266,8 +328,12 @@ impl<'a> ColumnReader<'a> {
         let mut varint = || take_varint(data, &mut offset).ok_or("a number that does not end");
         let mut this = Self {
             bytes,
-            offset: 0,
-            values_end: range.end,
+            head_at: 0,
+            heads_end: range.end,
+            data_at: range.end,
+            data_end: range.end,
+            is_short: rows < VECTOR,
+            lane: Lane::for_bytes(width),
             encoding,
             value_bytes: width,
             value_min: 0,
@@ -276,8 +342,7 @@ impl<'a> ColumnReader<'a> {
             table: Vec::new(),
         };
         table.clear();
-        match encoding & !(SWAPPED | NONES) {
-            CONSTANT if encoding == CONSTANT => this.value_min = varint()? as i64,
+        match encoding & ENCODING_BITS {
             DICTIONARY if encoding == DICTIONARY => {
                 let count = varint()?;
                 // Each value occupies a byte at least, so the reservation never exceeds the data.
@@ -289,6 +354,7 @@ impl<'a> ColumnReader<'a> {
                     v = v.wrapping_add(varint()?);
                     table.push(v);
                 }
+                this.lane = code_lane(table.len());
             }
             REFERENCE | DELTA => {
                 this.value_min = unzigzag(varint()?);
@@ -299,9 +365,38 @@ impl<'a> ColumnReader<'a> {
             }
             _ => return Err("an encoding that there is not"),
         }
-        this.offset = offset;
+        if !this.is_short {
+            let heads_bytes = usize::try_from(varint()?).ok().filter(|bytes| *bytes <= range.len());
+            this.heads_end = offset + heads_bytes.ok_or("heads that leave their column")?;
+            let data_offset = (this.heads_end - range.start).next_multiple_of(DATA_ALIGNMENT);
+            this.data_at = range.start + data_offset;
+            let zeros = bytes.get(this.heads_end..this.data_at.min(range.end));
+            if this.data_at > range.end || zeros.is_none_or(|zeros| zeros.iter().any(|byte| *byte != 0)) {
+                return Err("data that do not follow their heads");
+            }
+        }
+        this.head_at = offset;
         this.table = table;
         Ok(this)
+    }
+
+    /// Makes the column all of whose values are `value`.
+    pub fn from_constant(value: u64, width: u8, table: Vec<u64>) -> Self {
+        Self {
+            bytes: &[],
+            head_at: 0,
+            heads_end: 0,
+            data_at: 0,
+            data_end: 0,
+            is_short: true,
+            lane: Lane::for_bytes(width),
+            encoding: CONSTANT,
+            value_bytes: width,
+            value_min: value as i64,
+            value_unit: 1,
+            null_value: None,
+            table,
+        }
     }
 
     /// Returns the value of all rows if the column is constant.
@@ -316,9 +411,9 @@ impl<'a> ColumnReader<'a> {
             return Ok(());
         }
         let v = self.next_vector(out.len())?;
-        match self.encoding & !(SWAPPED | NONES) {
+        match self.encoding & ENCODING_BITS {
             DICTIONARY => {
-                unpack(&self.bytes[v.packed..], v.bit_width, out);
+                self.unpack(&v, out);
                 let mut in_frame = true;
                 for x in out.iter_mut() {
                     let value = self.table.get(v.first_bits.wrapping_add(*x) as usize);
@@ -330,7 +425,7 @@ impl<'a> ColumnReader<'a> {
                 }
             }
             REFERENCE => {
-                unpack(&self.bytes[v.packed..], v.bit_width, out);
+                self.unpack(&v, out);
                 let base = (self.value_min as u64).wrapping_add(v.first_bits.wrapping_mul(self.value_unit));
                 if self.value_unit == 1 {
                     out.iter_mut().for_each(|x| *x = base.wrapping_add(*x));
@@ -339,13 +434,13 @@ impl<'a> ColumnReader<'a> {
                 }
             }
             _ => {
-                let (head, steps) = out.split_first_mut().ok_or("an empty vector")?;
-                unpack(&self.bytes[v.packed..], v.bit_width, steps);
-                *head = (self.value_min as u64).wrapping_add(v.first_bits.wrapping_mul(self.value_unit));
-                let mut value = *head;
-                for x in steps {
-                    let step = x.wrapping_add(v.value_min as u64).wrapping_mul(self.value_unit);
-                    value = value.wrapping_add(step);
+                self.unpack(&v, out);
+                let first = (self.value_min as u64).wrapping_add(v.first_bits.wrapping_mul(self.value_unit));
+                let least = (v.value_min as u64).wrapping_mul(self.value_unit);
+                // The first value has no step.
+                let mut value = first.wrapping_sub(least);
+                for x in out.iter_mut() {
+                    value = value.wrapping_add(least).wrapping_add(x.wrapping_mul(self.value_unit));
                     *x = value;
                 }
             }
@@ -372,9 +467,18 @@ impl<'a> ColumnReader<'a> {
         Ok(())
     }
 
-    /// Returns whether all of the chunk has been read.
+    /// Unpacks the words of a vector.
+    fn unpack(&self, vector: &VectorHeader, out: &mut [u64]) {
+        let packed = &self.bytes[vector.packed..];
+        match out.try_into() {
+            Ok(whole) => self.lane.unpack(packed, vector.bit_width, whole),
+            Err(_) => unpack(packed, vector.bit_width, out),
+        }
+    }
+
+    /// Returns whether all of the column has been read.
     pub fn is_at_end(&self) -> bool {
-        self.offset == self.values_end
+        self.data_at == self.data_end && (self.is_short || self.head_at == self.heads_end)
     }
 
     /// Returns the memory of the table.
@@ -385,24 +489,28 @@ impl<'a> ColumnReader<'a> {
     /// Reads the head of the next vector and moves past it.
     fn next_vector(&mut self, n: usize) -> Result<VectorHeader, &'static str> {
         const CUT: &str = "a vector that is cut short";
-        let data = &self.bytes[..self.values_end];
-        let head = *data.get(self.offset).ok_or(CUT)?;
-        self.offset += 1;
+        let heads = &self.bytes[..self.heads_end];
+        let mut offset = self.head_at;
+        let head = *heads.get(offset).ok_or(CUT)?;
+        offset += 1;
         let width = u32::from(head & !SOME_NONE);
-        let first_value = take_varint(data, &mut self.offset).ok_or(CUT)?;
-        let is_delta = self.encoding & !(SWAPPED | NONES) == DELTA;
-        let least = if is_delta { unzigzag(take_varint(data, &mut self.offset).ok_or(CUT)?) } else { 0 };
+        let first_value = take_varint(heads, &mut offset).ok_or(CUT)?;
+        let is_delta = self.encoding & ENCODING_BITS == DELTA;
+        let least = if is_delta { unzigzag(take_varint(heads, &mut offset).ok_or(CUT)?) } else { 0 };
+        self.head_at = offset;
+        let mut packed = if self.is_short { offset } else { self.data_at };
         let mut nones = None;
         if head & SOME_NONE != 0 {
             if self.null_value.is_none() {
                 return Err("a bitmap of a mark that the chunk does not name");
             }
-            nones = Some(self.offset);
-            self.offset += n.div_ceil(8);
+            nones = Some(packed);
+            packed += n.div_ceil(8);
         }
-        let packed = self.offset;
-        self.offset += packed_bytes(n - usize::from(is_delta), width);
-        if width > 64 || self.offset > self.values_end {
+        self.data_at = packed + packed_bytes(n, width);
+        // Only a vector of 1,024 has words.
+        let width_max = if n == VECTOR { self.lane.bits() } else { u64::BITS };
+        if width > width_max || self.data_at > self.data_end {
             return Err(CUT);
         }
         Ok(VectorHeader { bit_width: width, first_bits: first_value, value_min: least, nones, packed })
@@ -444,7 +552,13 @@ mod tests {
         let encoding = ColumnEncoder::default().encode(values, nature, &mut bytes);
         let end = bytes.len();
         bytes.extend([0x5a; PAD]);
-        let open = || ColumnReader::open(&bytes, 3..end, encoding, nature.width, Vec::new()).unwrap();
+        if encoding == CONSTANT {
+            let constant = take_varint(&bytes, &mut 3).unwrap();
+            assert!(values.iter().all(|value| *value == constant));
+            return (encoding, end - 3);
+        }
+        let open =
+            || ColumnReader::open(&bytes, 3..end, encoding, nature.width, values.len(), Vec::new()).unwrap();
         let (mut chunk, mut skipping) = (open(), open());
         for (i, want) in values.chunks(VECTOR).enumerate() {
             let mut got = vec![1; want.len()];
@@ -516,7 +630,7 @@ mod tests {
             let end = if encoding.is_some() { bytes.len() } else { cut.index(bytes.len() + 1) };
             bytes.truncate(end);
             bytes.extend([0; PAD]);
-            if let Ok(mut chunk) = ColumnReader::open(&bytes, 0..end, encoding.unwrap_or(made), 8, Vec::new()) {
+            if let Ok(mut chunk) = ColumnReader::open(&bytes, 0..end, encoding.unwrap_or(made), 8, values.len(), Vec::new()) {
                 for part in values.chunks(VECTOR) {
                     if chunk.next(&mut vec![0; part.len()]).is_err() {
                         break;

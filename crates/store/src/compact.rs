@@ -279,7 +279,7 @@ fn tape_ranges(manifest: &Manifest, parts: &[SealedPart]) -> Result<Vec<TapeRang
             ordinal_last: all.ordinal_last.max(range.ordinal_last),
         }));
     }
-    if ranges.len() >= usize::from(crate::block::SEVERAL_TAPES) {
+    if ranges.len() >= usize::from(crate::header::SEVERAL_TAPES) {
         return Err(Error::Option("a day of more than 65,534 tapes cannot be compacted"));
     }
     Ok(ranges)

@@ -17,23 +17,24 @@ use unitape_model::FieldClass;
 
 use crate::FORMAT_VERSION;
 use crate::bits::PAD;
-use crate::block::{self, BlockHeader, BlockSealer};
+use crate::block::BlockSealer;
 use crate::day::Day;
 use crate::decode::OpenBlock;
 use crate::error::{Error, IoContext, Result};
-use crate::keys::cipher::{NONCE_BYTES, TAG_BYTES};
+use crate::header::{self, BlockHeader, ClassSize, chunk_bytes, special};
 use crate::keys::{
     Binding, Cipher, DayKeys, Hasher, KeyOfLeaf, Leaf, LeafKeys, Piece, SEAL_BYTES, StoreId, StoreKeys,
 };
 use crate::manifest::{FileDigest, FileEntry};
 use crate::schema::TickSchema;
+use crate::table::{ColumnValues, TableEntry, TableReader};
 
 const MAGIC: &[u8; 8] = b"UNISTORE";
 const END_MAGIC: &[u8; 4] = b"UIDX";
 /// Bytes of the file's header.
 const HEADER: usize = 64;
 /// Bytes of an entry of the index.
-const ENTRY: usize = 8 + block::HEADER;
+const ENTRY: usize = 8 + header::HEADER;
 /// Bytes at the end of the file.
 const END: usize = 24;
 
@@ -301,8 +302,8 @@ impl BlockFile {
         problems: &mut impl FnMut(Error),
     ) -> Vec<BlockLocation> {
         let (mut places, mut offset) = (Vec::new(), HEADER as u64);
-        let mut start_bytes = [0; block::START];
-        while offset + block::START as u64 <= self.length {
+        let mut start_bytes = [0; header::START];
+        while offset + header::START as u64 <= self.length {
             if let Err(source) = self.block_file.read_exact_at(&mut start_bytes, offset) {
                 problems(Error::Io { doing: "read", path: self.file_path.clone(), source });
                 break;
@@ -331,10 +332,10 @@ fn index_binding(keys: &StoreKeys, id: &FileId, blocks: u32) -> Binding {
 
 /// Opens the header of a block at the beginning of `start`. Returns `None` if the header was changed after the seal.
 fn open_header(keys: &StoreKeys, id: &FileId, number: u32, start: &mut [u8]) -> Option<BlockHeader> {
-    let (clear, sealed) = start.get_mut(..block::START)?.split_at_mut(block::CLEAR);
+    let (clear, sealed) = start.get_mut(..header::START)?.split_at_mut(header::CLEAR);
     let binding = BlockHeader::binding(keys, id, number);
     let head = BlockHeader::decode(keys.index.open(binding.bytes(), sealed)?).ok()?;
-    let is_same = clear[..4] == block::MAGIC && clear[4..] == head.bytes.to_le_bytes();
+    let is_same = clear[..4] == header::MAGIC && clear[4..] == head.bytes.to_le_bytes();
     (is_same && head.number == number).then_some(head)
 }
 
@@ -389,8 +390,9 @@ impl<'a> BlockOpener<'a> {
     }
 }
 
-/// Where the opened chunks of a block are, in the order of [`FieldClass::ALL`]; or the offset and the words of a fault.
-pub(crate) type OpenedChunks = std::result::Result<[Option<Range<usize>>; 3], (usize, String)>;
+/// Where the chunks of each opened class of a block begin, in the order of [`FieldClass::ALL`]; or the offset and the words of a
+/// fault.
+pub(crate) type OpenedChunks = std::result::Result<[Option<usize>; 3], (usize, String)>;
 
 /// Opens the chunks of a block of `store` in their places.
 pub(crate) fn open_chunks(
@@ -401,19 +403,47 @@ pub(crate) fn open_chunks(
     classes: &[FieldClass],
     block: &mut [u8],
 ) -> OpenedChunks {
-    let mut parts = [const { None }; 3];
+    let mut parts = [None; 3];
     for class in classes {
-        let (end, part) = (head.end_of(*class), head.chunk_size(*class));
-        let chunk_start = end - part.bytes as usize;
+        let (end, sizes) = (head.end_of(*class), head.class_size(*class));
+        let class_start = end - sizes.bytes as usize;
         let leaf = Leaf { day: id.day, schema: id.schema, instrument: head.instrument, class: *class };
-        let cipher = keys.key_of(leaf).map_err(|e| (chunk_start, e.to_string()))?;
-        let binding = Binding::new(Piece::Chunk, store).file(id).chunk(head, *class);
-        if cipher.open(binding.bytes(), &mut block[chunk_start..end]).is_none() {
-            return Err((chunk_start, format!("the {} data are not as they were sealed", class.name())));
+        let cipher = keys.key_of(leaf).map_err(|e| (class_start, e.to_string()))?;
+        let binding = Binding::new(Piece::Chunk, store).file(id);
+        let open_chunk = |block: &mut [u8], chunk: Range<usize>, number| {
+            let binding = binding.chunk(head, *class, number);
+            let changed = || (chunk.start, format!("the {} data are not as they were sealed", class.name()));
+            cipher.open(binding.bytes(), &mut block[chunk.clone()]).map(drop).ok_or_else(changed)
+        };
+        open_chunk(block, class_start..class_start + sizes.first_bytes as usize, 0)?;
+        if sizes.is_split() {
+            let specials = special::of_class(*class, head.single_tape().is_none()).len();
+            let columns = long_columns(block, class_start, sizes, specials)
+                .map_err(|reason| (class_start, reason.to_owned()))?;
+            for (column, number) in columns.into_iter().zip(1..) {
+                open_chunk(block, column.start..column.start + chunk_bytes(column.len()), number)?;
+            }
         }
-        parts[class.index()] = Some(chunk_start + NONCE_BYTES..end - TAG_BYTES);
+        parts[class.index()] = Some(class_start);
     }
     Ok(parts)
+}
+
+/// Returns where the columns with chunks of their own are.
+fn long_columns(
+    block: &[u8],
+    class_start: usize,
+    sizes: ClassSize,
+    specials: usize,
+) -> std::result::Result<Vec<Range<usize>>, &'static str> {
+    let mut table = TableReader::open(block, class_start, sizes, specials)?;
+    let mut columns = Vec::new();
+    while let Some(entry) = table.next()? {
+        if let TableEntry::Column { values: ColumnValues::Encoded { range, is_long: true }, .. } = entry {
+            columns.push(range);
+        }
+    }
+    Ok(columns)
 }
 
 impl KeyOfLeaf for (&mut LeafKeys<'_>, &DayKeys) {

@@ -5,7 +5,7 @@
 //!   + key         STORE/dictionary.log                 names → the store's own tokens, sealed
 //!                 STORE/2024-03-11/bbo/00000001.blocks  one schema of one day, as seal 1 wrote it
 //!                                                        │
-//!                 block: ≤ 65,536 rows of one instrument, by time, by column, sealed in three classes
+//!                 block: ≤ 65,536 rows of one instrument, by time, each column sealed, in three classes
 //!                          market │ identity │ provenance      each with a key of its own
 //!                                                        │
 //!  rows   ◀─rows──── market alone, in the order of event time
@@ -60,6 +60,7 @@ mod file;
 mod frames;
 mod freshness;
 mod gather;
+mod header;
 mod keys;
 mod leases;
 mod manifest;
@@ -72,6 +73,8 @@ mod seal;
 mod selection;
 mod source;
 mod store;
+mod stream;
+mod table;
 mod tape_rows;
 #[cfg(any(test, feature = "twin"))]
 #[doc(hidden)]

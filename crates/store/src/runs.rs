@@ -14,7 +14,6 @@ use crate::day::Day;
 use crate::error::{Error, IoContext, Result};
 use crate::frames::SealRow;
 use crate::gather::GroupKey;
-use crate::keys::cipher::{NONCE_BYTES, TAG_BYTES};
 use crate::keys::{Binding, Cipher, Piece, Randomness, SEAL_BYTES, SecretKey, StoreId};
 use crate::schema::TickSchema;
 
@@ -199,12 +198,11 @@ impl RunReader {
 
     fn read(&mut self, sealer: &RunSealer<'_>, mut out: &mut [u8]) -> Result<()> {
         while !out.is_empty() {
-            let end = self.chunk.len().saturating_sub(TAG_BYTES);
-            if self.offset == end || self.chunk.is_empty() {
+            if self.offset == self.chunk.len() {
                 self.open_chunk(sealer)?;
                 continue;
             }
-            let n = (end - self.offset).min(out.len());
+            let n = (self.chunk.len() - self.offset).min(out.len());
             let (now, later) = out.split_at_mut(n);
             now.copy_from_slice(&self.chunk[self.offset..self.offset + n]);
             (self.offset, out) = (self.offset + n, later);
@@ -220,11 +218,10 @@ impl RunReader {
         read_result.with_context("read a temporary file in", &self.run.dir)?;
         let binding = sealer.binding(self.run.number, self.next_chunk);
         let opened = sealer.cipher.open(binding.bytes(), &mut self.chunk).map(|plain| plain.len());
-        if opened.is_none_or(|plain_bytes| plain_bytes == 0) {
-            return Err(changed());
-        }
+        let plain_bytes = opened.filter(|bytes| *bytes > 0).ok_or_else(changed)?;
+        self.chunk.truncate(plain_bytes);
         self.next_chunk += 1;
-        self.offset = NONCE_BYTES;
+        self.offset = 0;
         Ok(())
     }
 }

@@ -20,10 +20,10 @@ use std::sync::atomic::Ordering;
 use unitape_model::{Dictionary, FieldClass, UnixNanos};
 use unitape_tape::TapeId;
 
-use crate::block::BlockHeader;
 use crate::decode::{BlockDecoder, FrameBatch, FrameKey};
 use crate::error::{Error, Result};
 use crate::file::{BlockLocation, FileId};
+use crate::header::BlockHeader;
 use crate::manifest::{FileEntry, GenerationBounds, SealedPart, TapeRange};
 use crate::scan::PROBLEMS_MAX;
 use crate::seal::StoreProgress;

@@ -11,12 +11,12 @@ use unitape_model::{Dictionary, FieldClass, FrameHeader, InstrumentId, NameKind,
 use unitape_tape::TapeId;
 
 use super::{AnswerBlock, AnswerFile, AnswerIndex, AnswerLeaf, AnswerName, ReadDepth};
-use crate::block::{BlockHeader, START};
 use crate::cells::EventKindLayout;
 use crate::day::Day;
 use crate::decode::{BlockDecoder, FrameBatch};
 use crate::error::{Error, Result};
 use crate::file::{BlockLocation, FileId};
+use crate::header::{BlockHeader, START};
 use crate::keys::{Leaf, LeafKeys, hex};
 use crate::manifest::SealedPart;
 use crate::scan::{PROBLEMS_MAX, ScanFilter};

@@ -13,10 +13,10 @@ use unitape_tape::TapeId;
 
 use super::{AnswerIndex, ReadDepth};
 use crate::bits::PAD;
-use crate::block::{BlockHeader, START};
 use crate::decode::OpenBlock;
 use crate::error::{Error, Result};
 use crate::file::{BlockLocation, FileId, open_chunks};
+use crate::header::{BlockHeader, START};
 use crate::keys::{Cipher, KeyOfLeaf, Leaf, SecretKey, StoreId, parse_hex};
 use crate::manifest::{FileEntry, SealedPart, TapeRange};
 use crate::rows::RowScan;

@@ -1,14 +1,14 @@
-//! Opens the columns of a block: the tables of its chunks, and a reader for each column.
-
-use std::ops::Range;
+//! Opens the columns of a block: the tables of its classes, and a reader for each column.
 
 use unitape_model::schema::at;
 use unitape_model::{EventKind, FieldClass};
 
 use super::{BlockFault, OpenBlock};
-use crate::block::{BlockHeader, ENTRY, START, special};
 use crate::cells::EventKindLayout;
 use crate::column::{ColumnReader, VECTOR};
+use crate::header::{BlockHeader, START, special};
+use crate::stream::StreamDecoder;
+use crate::table::{ColumnValues, TableEntry, TableReader};
 
 pub(super) const TS_EVENT: u16 = at::TS_EVENT as u16;
 pub(super) const VENUE: u16 = at::VENUE as u16;
@@ -117,8 +117,9 @@ pub(super) struct OpenColumns<'a> {
     pub tape_column: Option<BlockColumn<'a>>,
     pub shared_columns: Vec<BlockColumn<'a>>,
     pub layouts: Vec<LayoutColumns<'a>>,
-    pub market_tail: Range<usize>,
-    pub identity_tail: Range<usize>,
+    /// The streams of all rows, decompressed.
+    pub market_tail: &'a [u8],
+    pub identity_tail: &'a [u8],
 }
 
 impl<'a> OpenColumns<'a> {
@@ -133,52 +134,58 @@ impl<'a> OpenColumns<'a> {
     }
 }
 
-/// Opens the columns of the chunks that are open.
+/// Memory that a decoder keeps: tables of dictionaries, and the bytes of compressed streams.
+pub(super) type DecoderMemory<'m, 'a> = (&'m mut Vec<Vec<u64>>, &'m mut StreamDecoder, &'a mut [Vec<u8>; 2]);
+
+/// Opens the columns of the classes that are open.
 pub(super) fn open<'a>(
     block: &OpenBlock<'a>,
     head: &BlockHeader,
-    tables: &mut Vec<Vec<u64>>,
+    (tables, streams, buffers): DecoderMemory<'_, 'a>,
     columns: &mut OpenColumns<'a>,
 ) -> Result<(), BlockFault> {
+    let [market_buffer, identity_buffer] = buffers;
+    let (mut market_buffer, mut identity_buffer) = (Some(market_buffer), Some(identity_buffer));
+    // A stream may have the lengths of its runs as well.
+    let stream_max = 2 * head.raw_bytes as usize + 64;
     for class in FieldClass::ALL {
-        let Some(part) = block.parts[class.index()].clone() else { continue };
-        let table_end = part.start + usize::from(head.chunk_size(class).columns) * ENTRY;
-        let block_fault = |offset, reason| Err(BlockFault { offset, reason });
-        let Some(table) = block.bytes.get(part.start..table_end.min(part.end)) else {
-            return block_fault(part.start, "a chunk that is cut short");
-        };
-        let has_several_tapes = head.single_tape().is_none();
-        let (expected, mut column_start) = (special::of_class(class, has_several_tapes), table_end);
-        // Layouts of this table that have begun.
-        let mut begun = 0;
-        for (i, entry) in table.chunks_exact(ENTRY).enumerate() {
-            let entry_at = part.start + i * ENTRY;
-            let number = u16::from_le_bytes([entry[0], entry[1]]);
-            let (width, encoding) = (entry[2], entry[3]);
-            let length = u32::from_le_bytes(entry[4..8].try_into().expect("four bytes")) as usize;
-            if expected.get(i).map_or(number >= special::ORDINAL, |special| *special != number) {
-                return block_fault(entry_at, "a column that is missing");
-            }
-            if number == special::LAYOUT {
-                begin_layout(head, class, columns, begun, (width, encoding, length))
-                    .map_err(|reason| BlockFault { offset: entry_at, reason })?;
-                begun += 1;
+        let Some(class_start) = block.parts[class.index()] else { continue };
+        let specials = special::of_class(class, head.single_tape().is_none());
+        let (mut specials_left, mut begun) = (specials.iter(), 0);
+        let table = TableReader::open(block.bytes, class_start, head.class_size(class), specials.len());
+        let mut table = table.map_err(|reason| BlockFault { offset: class_start, reason })?;
+        loop {
+            let entry_at = table.offset();
+            let fault = |reason| BlockFault { offset: entry_at, reason };
+            let Some(entry) = table.next().map_err(fault)? else { break };
+            let (offset, width, encoding, values) = match entry {
+                TableEntry::Layout { kind, layout, rows } => {
+                    begin_layout(head, class, columns, begun, (kind, layout, rows)).map_err(fault)?;
+                    begun += 1;
+                    continue;
+                }
+                TableEntry::Column { offset, width, encoding, values } => (offset, width, encoding, values),
+            };
+            let number = offset.or_else(|| specials_left.next().copied()).ok_or(fault(NOT_COVERED))?;
+            let buffer = match number {
+                special::MARKET_TAIL => market_buffer.take(),
+                special::IDENTITY_TAIL => identity_buffer.take(),
+                _ => None,
+            };
+            if let Some(buffer) = buffer {
+                let ColumnValues::Encoded { range, .. } = values else {
+                    return Err(fault("a stream that is a number"));
+                };
+                let encoded = block.bytes.get(range).ok_or(fault("a stream that leaves its block"))?;
+                let bytes = streams.decode(encoding, encoded, stream_max, buffer).map_err(fault)?;
+                *(if number == special::MARKET_TAIL {
+                    &mut columns.market_tail
+                } else {
+                    &mut columns.identity_tail
+                }) = bytes;
                 continue;
             }
-            let range = column_start..column_start.saturating_add(length);
-            if range.end > part.end {
-                return block_fault(entry_at, "a column that leaves its chunk");
-            }
-            column_start = range.end;
             let (list, rows) = match number {
-                special::MARKET_TAIL => {
-                    columns.market_tail = range;
-                    continue;
-                }
-                special::IDENTITY_TAIL => {
-                    columns.identity_tail = range;
-                    continue;
-                }
                 special::ORDINAL.. => (&mut columns.special_columns, head.rows as usize),
                 _ if begun == 0 => (&mut columns.shared_columns, head.rows as usize),
                 _ => {
@@ -187,13 +194,21 @@ pub(super) fn open<'a>(
                 }
             };
             let memory = tables.pop().unwrap_or_default();
-            let chunk = ColumnReader::open(block.bytes, range.clone(), encoding, width, memory);
-            let chunk = chunk.map_err(|message| BlockFault { offset: entry_at, reason: message })?;
+            let (chunk, values_start) = match values {
+                ColumnValues::Constant(value) => {
+                    (ColumnReader::from_constant(value, width, memory), entry_at)
+                }
+                ColumnValues::Encoded { range, .. } => {
+                    let values_start = range.start;
+                    let opened = ColumnReader::open(block.bytes, range, encoding, width, rows, memory);
+                    (opened.map_err(fault)?, values_start)
+                }
+            };
             let column = BlockColumn {
                 column_number: number,
                 value_bytes: width,
                 chunk,
-                values_start: range.start,
+                values_start,
                 values_left: rows,
                 buffer: Vec::new(),
                 buffer_at: 0,
@@ -203,11 +218,8 @@ pub(super) fn open<'a>(
                 _ => list.push(column),
             }
         }
-        if column_start != part.end || table.len() < expected.len() * ENTRY {
-            return block_fault(part.start, "a table that does not cover its chunk");
-        }
         if begun != columns.layouts.len() {
-            return block_fault(part.start, "a layout that is missing");
+            return Err(BlockFault { offset: class_start, reason: "a layout that is missing" });
         }
     }
     let layouts = &columns.layouts;

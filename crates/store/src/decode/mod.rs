@@ -3,16 +3,16 @@
 mod columns;
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use unitape_model::frame::LINE;
 use unitape_model::schema::at;
-use unitape_model::{FrameHeader, InstrumentId, Position, UnixNanos, flags};
+use unitape_model::{FieldClass, FrameHeader, InstrumentId, Position, UnixNanos, flags};
 
 use self::columns::{BlockColumn, LayoutColumns, OpenColumns, TS_EVENT, VENUE, open};
 use crate::bits::take_varint;
-use crate::block::{BlockHeader, START};
 use crate::column::VECTOR;
+use crate::header::{BlockHeader, START};
+use crate::stream::StreamDecoder;
 
 /// A filter on the rows of a block. The scan has checked the conditions on whole blocks before.
 #[derive(Clone, Debug)]
@@ -104,13 +104,13 @@ pub(crate) struct BlockFault {
     pub reason: &'static str,
 }
 
-/// A block with opened chunks: all chunks, or only the chunk of market data.
+/// A block with opened chunks: those of all classes, or only those of market data.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenBlock<'a> {
     /// The block, with [`PAD`](crate::bits::PAD) bytes after it.
     pub bytes: &'a [u8],
-    /// Where the opened chunks are, in the order of [`FieldClass::ALL`](unitape_model::FieldClass::ALL).
-    pub parts: [Option<Range<usize>>; 3],
+    /// Where the opened classes begin, in the order of [`FieldClass::ALL`](unitape_model::FieldClass::ALL).
+    pub parts: [Option<usize>; 3],
 }
 
 impl<'a> OpenBlock<'a> {
@@ -118,22 +118,18 @@ impl<'a> OpenBlock<'a> {
         self.parts.iter().all(Option::is_some)
     }
 
-    /// Takes apart a block that [`BlockEncoder::append_plain`](crate::block::BlockEncoder::append_plain) has written,
-    /// with [`PAD`](crate::bits::PAD) bytes after it. Returns `None` if the block is shorter than its header says.
+    /// Takes a block that [`BlockEncoder::write_plain`](crate::block::BlockEncoder::write_plain) has made.
+    /// Returns `None` if it is shorter than its header says.
     pub fn from_plain(bytes: &'a [u8], head: &BlockHeader) -> Option<Self> {
-        let mut chunk_end = crate::block::HEADER;
-        let parts = head.parts.map(|part| {
-            let chunk_start = chunk_end;
-            chunk_end += (part.bytes as usize).saturating_sub(crate::keys::SEAL_BYTES);
-            Some(chunk_start..chunk_end)
-        });
-        (chunk_end + crate::bits::PAD <= bytes.len()).then_some(Self { bytes, parts })
+        let class_start = |class| head.end_of(class) - head.class_size(class).bytes as usize;
+        let parts = FieldClass::ALL.map(|class| Some(class_start(class)));
+        (head.bytes as usize + crate::bits::PAD <= bytes.len()).then_some(Self { bytes, parts })
     }
 
     /// Makes the view of the block for a reader with the key of market data only.
     #[cfg(any(test, feature = "twin"))]
     pub fn market_alone(&self) -> Self {
-        let [market, ..] = self.parts.clone();
+        let [market, ..] = self.parts;
         Self { bytes: self.bytes, parts: [market, None, None] }
     }
 }
@@ -142,6 +138,9 @@ impl<'a> OpenBlock<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct BlockDecoder {
     tables: Vec<Vec<u64>>,
+    streams: StreamDecoder,
+    /// The streams of market and of identity data, if they were compressed.
+    stream_buffers: [Vec<u8>; 2],
     event_times: Vec<u64>,
     /// Index of each row's tape among those of the part.
     tape_indexes: Vec<u64>,
@@ -184,10 +183,12 @@ impl BlockDecoder {
         let (arena, keys) = (batch.arena.len(), batch.keys.len());
         let mut tables = std::mem::take(&mut self.tables);
         let mut columns = OpenColumns::default();
-        let result = open(block, head, &mut tables, &mut columns)
+        let mut stream_buffers = std::mem::take(&mut self.stream_buffers);
+        let memory = (&mut tables, &mut self.streams, &mut stream_buffers);
+        let result = open(block, head, memory, &mut columns)
             .and_then(|()| self.rows(block, head, &mut columns, wanted, batch));
         tables.extend(columns.into_columns().map(|column| column.chunk.into_table()));
-        self.tables = tables;
+        (self.tables, self.stream_buffers) = (tables, stream_buffers);
         if result.is_err() {
             batch.arena.truncate(arena);
             batch.keys.truncate(keys);
@@ -203,8 +204,9 @@ impl BlockDecoder {
         head: &BlockHeader,
         venues: &mut BTreeSet<u16>,
     ) -> Result<bool, BlockFault> {
-        let (mut tables, mut columns) = (std::mem::take(&mut self.tables), OpenColumns::default());
-        open(block, head, &mut tables, &mut columns)?;
+        let mut columns = OpenColumns::default();
+        let memory = (&mut self.tables, &mut self.streams, &mut self.stream_buffers);
+        open(block, head, memory, &mut columns)?;
         for layout in &mut columns.layouts {
             let mut rows_left = layout.rows;
             let Some(column) = layout.venues() else { continue };
@@ -227,7 +229,7 @@ impl BlockDecoder {
         wanted: &RowFilter,
         batch: &mut FrameBatch,
     ) -> Result<(), BlockFault> {
-        let (is_whole, bytes) = (block.is_whole(), block.bytes);
+        let is_whole = block.is_whole();
         self.make_templates(columns);
         let OpenColumns {
             special_columns: special,
@@ -237,8 +239,9 @@ impl BlockDecoder {
             market_tail,
             identity_tail,
         } = columns;
+        let (market_tail, identity_tail) = (*market_tail, *identity_tail);
         let tape_index = head.single_tape().unwrap_or_default();
-        let (mut market_at, mut identity_at) = (market_tail.start, identity_tail.start);
+        let (mut market_at, mut identity_at) = (0, 0);
         let mut firsts = std::mem::take(&mut self.columns);
         let mut raw_left = head.raw_bytes as usize;
         let mut left = head.rows as usize;
@@ -288,8 +291,8 @@ impl BlockDecoder {
             raw_left -= total;
             let sum = |values: &[u64]| values.iter().try_fold(0u64, |sum, v| sum.checked_add(*v));
             let tails = [
-                (MARKET_BYTES, market_tail.end - market_at),
-                (IDENTITY_BYTES, identity_tail.end - identity_at),
+                (MARKET_BYTES, market_tail.len() - market_at),
+                (IDENTITY_BYTES, identity_tail.len() - identity_at),
             ];
             for (column, left) in &tails[..if is_whole { 2 } else { 1 }] {
                 if sum(&firsts[*column]).is_none_or(|sum| sum > *left as u64) {
@@ -322,10 +325,10 @@ impl BlockDecoder {
                 let layout = layouts[firsts[LAYOUT_INDEX][r] as usize].plan;
                 let frame_start = self.starts[r] as usize;
                 let frame_end = self.starts.get(r + 1).map_or(total, |next| *next as usize);
-                let market = &bytes[market_at..][..firsts[MARKET_BYTES][r] as usize];
+                let market = &market_tail[market_at..][..firsts[MARKET_BYTES][r] as usize];
                 let (mut identity, mut position, mut bits) = (&[][..], Position(0), 0);
                 if is_whole {
-                    identity = &bytes[identity_at..][..firsts[IDENTITY_BYTES][r] as usize];
+                    identity = &identity_tail[identity_at..][..firsts[IDENTITY_BYTES][r] as usize];
                     let line = firsts[BEHIND][r].wrapping_add(firsts[ORDINAL][r]);
                     position = Position(line.wrapping_mul(LINE as u64));
                     bits = firsts[FLAGS][r] as u8;
@@ -345,7 +348,7 @@ impl BlockDecoder {
                 }
                 if join_tail(&mut frame[layout.fixed..], market, identity).is_none() {
                     let parts_reason = "two parts of a tail that make no whole";
-                    return Err(BlockFault { offset: identity_at, reason: parts_reason });
+                    return Err(special[IDENTITY_BYTES].fault(parts_reason));
                 }
                 market_at += market.len();
                 identity_at += identity.len();
@@ -369,10 +372,10 @@ impl BlockDecoder {
         if let Some(column) = columns.columns().find(|column| !column.is_at_end()) {
             return Err(column.fault("a column that is longer than its rows"));
         }
-        let is_read = market_at == columns.market_tail.end
-            && (!is_whole || (identity_at == columns.identity_tail.end && raw_left == 0));
+        let is_read = market_at == market_tail.len()
+            && (!is_whole || (identity_at == identity_tail.len() && raw_left == 0));
         if !is_read {
-            return Err(BlockFault { offset: market_at, reason: "less than the block says it holds" });
+            return Err(BlockFault { offset: START, reason: "less than the block says it holds" });
         }
         Ok(())
     }

@@ -3,9 +3,9 @@
 use unitape_model::FieldClass;
 
 use crate::FORMAT_VERSION;
-use crate::block::BlockHeader;
 use crate::day::Day;
 use crate::file::FileId;
+use crate::header::BlockHeader;
 use crate::keys::StoreId;
 
 /// The kind of a sealed piece. The numbers are on disk, as part of bindings.
@@ -68,13 +68,14 @@ impl Binding {
         self
     }
 
-    /// Binds the piece to a class of a block.
-    pub fn chunk(mut self, head: &BlockHeader, class: FieldClass) -> Self {
-        let part = head.chunk_size(class);
+    /// Binds the piece to a chunk of a class of a block: 0 is the table, the others have a column each.
+    pub fn chunk(mut self, head: &BlockHeader, class: FieldClass, chunk: u16) -> Self {
+        let part = head.class_size(class);
         self.write_field(1, &[class as u8]);
         self.write_field(68, &head.instrument.0.to_le_bytes());
         self.write_field(72, &head.rows.to_le_bytes());
         self.write_field(76, &part.columns.to_le_bytes());
+        self.write_field(78, &chunk.to_le_bytes());
         self.bind_number(head.number.into())
     }
 

@@ -117,12 +117,11 @@ impl Cipher {
         Ok(())
     }
 
-    /// Opens the output of [`Cipher::seal`] in place: the plain text begins after the nonce. Returns `None` if any
-    /// byte, the key or the binding differs.
+    /// Opens the output of [`Cipher::seal`] in place: the plain text is put at the beginning of `sealed`. Returns `None` if
+    /// any byte, the key or the binding differs.
     pub fn open<'b>(&self, binding: &[u8], sealed: &'b mut [u8]) -> Option<&'b mut [u8]> {
-        let (nonce, text) = sealed.split_at_mut_checked(NONCE_BYTES)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-        self.0.open_in_place(nonce, Aad::from(binding), text).ok()
+        let nonce = Nonce::try_assume_unique_for_key(sealed.get(..NONCE_BYTES)?).ok()?;
+        self.0.open_within(nonce, Aad::from(binding), sealed, NONCE_BYTES..).ok()
     }
 }
 

@@ -7,12 +7,12 @@ use unitape_model::{
     EventBuilder, EventKind, EventValue, InstrumentId, Position, Price, UnixNanos, schema::FieldLayout,
 };
 
-use crate::block::{BlockEncoder, BlockHeader, BlockPlace, HEADER};
+use crate::block::{BlockEncoder, BlockPlace};
 use crate::day::Day;
 use crate::decode::{BlockDecoder, FrameBatch, OpenBlock, RowFilter};
 use crate::file::FileId;
 use crate::frames::RowBuffer;
-use crate::keys::SEAL_BYTES;
+use crate::header::{BlockHeader, CHUNK_ALIGNMENT, START};
 use crate::manifest::{Manifest, ManifestFile};
 use crate::schema::TickSchema;
 
@@ -82,6 +82,7 @@ pub fn sample_block(rows: u64) -> Vec<u8> {
     let block_place = BlockPlace { file_id: file, instrument: InstrumentId(3), number: 0 };
     let mut out = Vec::new();
     BlockEncoder::default().encode_plain(&block_place, all.block_rows(), &mut out);
+    out.truncate(out.len() - PAD);
     out
 }
 
@@ -91,17 +92,18 @@ pub fn any_manifest(data: &[u8]) {
     _ = Manifest::from_body(data);
 }
 
-/// Corrects the lengths of a possible block so that they add up: the last chunk takes the rest.
+/// Corrects the lengths of a possible block so that they add up: the last class takes the rest.
 fn mend_lengths(block: &mut [u8]) {
-    if block.len() < HEADER {
+    if block.len() < START {
         return;
     }
     let part = |offset: usize| {
         u32::from_le_bytes(block[offset..offset + 4].try_into().expect("four bytes")) as usize
     };
-    let before = part(76).saturating_sub(SEAL_BYTES) + part(82).saturating_sub(SEAL_BYTES);
-    let last = (block.len() - HEADER).saturating_sub(before) + SEAL_BYTES;
-    let bytes = crate::block::START + part(76) + part(82) + last;
-    block[88..92].copy_from_slice(&(last as u32).to_le_bytes());
+    let last = block.len().saturating_sub(START + part(76) + part(86)) / CHUNK_ALIGNMENT * CHUNK_ALIGNMENT;
+    let bytes = START + part(76) + part(86) + last;
+    let last_first = part(100).min(last);
+    block[96..100].copy_from_slice(&(last as u32).to_le_bytes());
+    block[100..104].copy_from_slice(&(last_first as u32).to_le_bytes());
     block[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
 }
