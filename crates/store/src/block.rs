@@ -14,11 +14,12 @@
 
 use unitape_model::event::extension_entry;
 use unitape_model::frame::LINE;
+use unitape_model::schema::at;
 use unitape_model::{FieldClass, FrameHeader, InstrumentId, UnixNanos, flags};
 
 use crate::bits::{PAD, put_varint};
 use crate::cells::{EventKindLayout, FrameCell};
-use crate::column::{ColumnEncoder, ColumnSpec, ROWS_MAX};
+use crate::column::{ColumnEncoder, ColumnSpec, Predictor, ROWS_MAX};
 use crate::error::Result;
 use crate::file::FileId;
 use crate::frames::BlockRows;
@@ -26,6 +27,7 @@ use crate::header::{BlockHeader, CLEAR, KindSet, MAGIC, SEVERAL_TAPES, START};
 use crate::keys::{Binding, DayKeys, Leaf, LeafKeys, Piece, Randomness, SEAL_BYTES, StoreKeys};
 use crate::stream::StreamEncoder;
 use crate::table::TableWriter;
+use crate::tuples::TupleFinder;
 
 /// The keys and the randomness with which a seal seals its blocks.
 #[derive(Debug)]
@@ -57,6 +59,8 @@ pub(crate) struct BlockEncoder {
     streams: StreamEncoder,
     /// Cells by column.
     matrix: Vec<u64>,
+    ordinals: Vec<u64>,
+    tuples: TupleFinder,
     values: Vec<u64>,
     lengths: [Vec<u64>; 2],
     tails: [Vec<u8>; 2],
@@ -150,7 +154,7 @@ impl BlockEncoder {
         let (layouts, layout_indexes) = layouts_of(&frames);
         self.write_tails(&frames, &layouts, &layout_indexes, rows);
         // Cells that all rows have, then those of each layout for its own rows.
-        self.write_cells(&frames, layouts[0].shared_cells());
+        self.write_cells(&frames, layouts[0].shared_cells(), true);
         let times = || self.matrix[..frames.len()].iter().map(|ts| UnixNanos(*ts as i64));
         let (ts_min, ts_max) = (times().min().expect("a row"), times().max().expect("a row"));
         let (mut own_frames, mut kinds) = (Vec::new(), KindSet::default());
@@ -162,7 +166,7 @@ impl BlockEncoder {
             for table in &mut self.tables {
                 table.begin_layout(layout.kind as u8, layout.layout, own_frames.len());
             }
-            self.write_cells(&own_frames, layout.own_cells());
+            self.write_cells(&own_frames, layout.own_cells(), false);
         }
         let splits = frames.len() >= SPLIT_ROWS;
         let parts = self.tables.each_mut().map(|table| table.finish(splits));
@@ -207,15 +211,17 @@ impl BlockEncoder {
             self.lengths[1].push((identity.len() - old_lengths[1]) as u64);
         }
         let number = |width| ColumnSpec { width, null_value: None, is_text: false };
-        let Self { encoder, streams, values, lengths, tails, .. } = self;
+        self.ordinals.clear();
+        self.ordinals.extend(rows.rows().map(|row| row.ordinal));
+        let Self { encoder, streams, values, lengths, tails, ordinals, .. } = self;
         let mut write = |table: &mut TableWriter, width, column_values: &mut dyn Iterator<Item = u64>| {
             values.clear();
             values.extend(column_values);
-            table.push_special(width, |out| encoder.encode(values, number(width), out));
+            table.push_special(width, |out| encoder.encode(values, number(width), None, out));
         };
         // In the order of `special::of_class`.
         let [market, identity, provenance] = &mut self.tables;
-        write(market, 8, &mut rows.rows().map(|row| row.ordinal));
+        write(market, 8, &mut ordinals.iter().copied());
         write(market, 1, &mut layout_indexes.iter().copied());
         write(market, 4, &mut lengths[0].iter().copied());
         market.push_special(1, |out| streams.encode(&tails[0], out));
@@ -227,15 +233,18 @@ impl BlockEncoder {
         write(identity, 2, &mut lines);
         write(identity, 4, &mut lengths[1].iter().copied());
         identity.push_special(1, |out| streams.encode(&tails[1], out));
-        let mut lines_behind =
-            rows.rows().map(|row| (row.position.0 / LINE as u64).wrapping_sub(row.ordinal));
-        write(provenance, 8, &mut lines_behind);
-        let mut frame_flags = frames.iter().map(|frame| u64::from(FrameHeader::read(frame).flags()));
-        write(provenance, 1, &mut frame_flags);
+        values.clear();
+        values.extend(rows.rows().map(|row| (row.position.0 / LINE as u64).wrapping_sub(row.ordinal)));
+        let predictor = Some(Predictor { values: ordinals, has_slope: true });
+        provenance.push_special(8, |out| encoder.encode(values, number(8), predictor, out));
+        values.clear();
+        values.extend(frames.iter().map(|frame| u64::from(FrameHeader::read(frame).flags())));
+        provenance.push_special(1, |out| encoder.encode(values, number(1), None, out));
     }
 
-    /// Writes the columns of these cells. Leaves the values of the first one at the beginning of `self.matrix`.
-    fn write_cells(&mut self, frames: &[&[u8]], cells: &[FrameCell]) {
+    /// Writes the columns of these cells: those that all rows of the block have, or those of a layout. Leaves the values of the
+    /// first one at the beginning of `self.matrix`.
+    fn write_cells(&mut self, frames: &[&[u8]], cells: &[FrameCell], are_shared: bool) {
         let n = frames.len();
         self.matrix.clear();
         self.matrix.resize(cells.len() * n, 0);
@@ -246,12 +255,52 @@ impl BlockEncoder {
                 }
             }
         }
-        let encoder = &mut self.encoder;
-        for (column, cell) in self.matrix.chunks_exact(n).zip(cells) {
-            let table = &mut self.tables[cell.class.index()];
-            table.push_cell(cell.offset, cell.nature.width, |out| encoder.encode(column, cell.nature, out));
+        let Self { encoder, matrix, ordinals, tuples, tables, values, .. } = self;
+        let column_of = |index: usize| &matrix[index * n..][..n];
+        match are_shared {
+            true => tuples.clear(),
+            false => tuples.find(cells, matrix, n),
+        }
+        let members = tuples.members();
+        for (index, cell) in cells.iter().enumerate().filter(|(index, _)| !members.contains(index)) {
+            let before = index.checked_sub(1).map(|index| &cells[index]);
+            let (mut other_cell, mut predictor) = (None, None);
+            if are_shared {
+                let grows_with_rows = [at::OFFSET, at::SEQUENCE].contains(&usize::from(cell.offset));
+                predictor = grows_with_rows.then_some(Predictor { values: ordinals, has_slope: true });
+            } else if let Some(before) = before.filter(|before| are_prices_of_two_sides(before, cell)) {
+                other_cell = Some(before.offset);
+                predictor = Some(Predictor { values: column_of(index - 1), has_slope: false });
+            }
+            let column = column_of(index);
+            tables[cell.class.index()].push_cell(cell.offset, cell.nature.width, other_cell, |out| {
+                encoder.encode(column, cell.nature, predictor, out)
+            });
+        }
+        let Some(first) = members.first() else { return };
+        let table = &mut tables[cells[*first].class.index()];
+        let number = ColumnSpec { width: 2, null_value: None, is_text: false };
+        table.begin_tuples(tuples.first_rows().len(), |out| {
+            encoder.encode(tuples.numbers(), number, None, out)
+        });
+        for index in members {
+            let (cell, column) = (&cells[*index], column_of(*index));
+            values.clear();
+            values.extend(tuples.first_rows().iter().map(|row| column[*row as usize]));
+            table.push_cell(cell.offset, cell.nature.width, None, |out| {
+                encoder.encode(values, cell.nature, None, out)
+            });
         }
     }
+}
+
+/// Returns whether the two cells are prices that follow one another in the frame, as bid and ask do.
+fn are_prices_of_two_sides(before: &FrameCell, cell: &FrameCell) -> bool {
+    let is_price = |cell: &FrameCell| {
+        cell.nature == ColumnSpec { width: 8, null_value: Some(i64::MAX as u64), is_text: false }
+            && cell.class == FieldClass::Market
+    };
+    is_price(before) && is_price(cell) && before.offset + 8 == cell.offset
 }
 
 /// Returns the index of the tape of the rows, if all are of one tape.

@@ -27,7 +27,7 @@ use crate::keys::{
 };
 use crate::manifest::{FileDigest, FileEntry};
 use crate::schema::TickSchema;
-use crate::table::{ColumnValues, TableEntry, TableReader};
+use crate::table::TableReader;
 
 const MAGIC: &[u8; 8] = b"UNISTORE";
 const END_MAGIC: &[u8; 4] = b"UIDX";
@@ -439,9 +439,7 @@ fn long_columns(
     let mut table = TableReader::open(block, class_start, sizes, specials)?;
     let mut columns = Vec::new();
     while let Some(entry) = table.next()? {
-        if let TableEntry::Column { values: ColumnValues::Encoded { range, is_long: true }, .. } = entry {
-            columns.push(range);
-        }
+        columns.extend(entry.long_values());
     }
     Ok(columns)
 }

@@ -76,6 +76,7 @@ mod store;
 mod stream;
 mod table;
 mod tape_rows;
+mod tuples;
 #[cfg(any(test, feature = "twin"))]
 #[doc(hidden)]
 pub mod twin;

@@ -10,6 +10,7 @@ use std::fmt;
 use zstd::bulk::{Compressor, Decompressor};
 
 use crate::bits::{put_varint, take_varint};
+use crate::column::EncodedColumn;
 
 /// The numbers of the encodings, beside those of columns.
 pub(crate) const RAW: u8 = 4;
@@ -27,8 +28,13 @@ pub(crate) struct StreamEncoder {
 }
 
 impl StreamEncoder {
-    /// Appends `bytes` to `out` in the smaller encoding. Returns its number.
-    pub fn encode(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> u8 {
+    /// Appends `bytes` to `out` in the smaller encoding.
+    pub fn encode(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> EncodedColumn {
+        EncodedColumn { encoding: self.write(bytes, out), slope: None }
+    }
+
+    /// Appends `bytes` to `out`. Returns the number of the encoding.
+    fn write(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> u8 {
         if bytes.len() >= COMPRESSED_MIN && self.compress(bytes).is_some() {
             let start = out.len();
             put_varint(out, bytes.len() as u64);
@@ -112,7 +118,7 @@ mod tests {
             bytes in proptest::collection::vec(0u8..4, 0..3000), hit in any::<prop::sample::Index>(), change in 1u8..,
         ) {
             let (mut encoded, mut out) = (Vec::new(), Vec::new());
-            let encoding = StreamEncoder::default().encode(&bytes, &mut encoded);
+            let encoding = StreamEncoder::default().write(&bytes, &mut encoded);
             prop_assert!(encoded.len() <= bytes.len().max(1));
             let mut decoder = StreamDecoder::default();
             prop_assert_eq!(decoder.decode(encoding, &encoded, bytes.len(), &mut out), Ok(&bytes[..]));

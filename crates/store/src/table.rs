@@ -4,19 +4,22 @@
 //! length of the table │ entry │ entry │ … │ short columns │ zeros
 //!
 //! column     how u8 │ [number] │ value if constant, else bytes
+//! predicted  6 u8 │ other │ slope                               a prefix of a column: 0 the ordinals, else 1 + cell
+//! tuples     14 u8 │ count │ column of numbers                  the cells after it have one value for each number
 //! layout     7 u8 │ kind u8 │ layout u8 │ rows                  the cells after it are those of this layout
 //! how        bits 0–2 encoding │ 3–5 width - 1 │ 6 some none │ 7 bytes swapped
 //! ```
 //!
-//! Columns beside cells come first and in a fixed order. A cell has as its number how many bytes of the frame lie between the
+//! Columns beside cells come first and in a fixed order. The parties of an order go together: rows have the number of a tuple, and
+//! a cell of the tuples has as many values as there are tuples. A cell has as its number how many bytes of the frame lie between the
 //! cell before it and itself. All lengths and numbers are varints.
 
 use std::ops::Range;
 
 use unitape_model::schema::at;
 
-use crate::bits::{put_varint, take_varint};
-use crate::column::{CONSTANT, ENCODING_BITS};
+use crate::bits::{put_varint, take_varint, unzigzag, zigzag};
+use crate::column::{CONSTANT, ENCODING_BITS, EncodedColumn};
 use crate::header::{ClassSize, chunk_bytes};
 use crate::keys::SEAL_BYTES;
 
@@ -24,6 +27,11 @@ use crate::keys::SEAL_BYTES;
 const SHORT_BYTES: usize = 256;
 /// The encoding of an entry that is a layout.
 const LAYOUT: u8 = 7;
+/// The next column is predicted from another one.
+const PREDICTED: u8 = 6;
+const TUPLES: u8 = 14;
+/// Bytes of the number of a tuple.
+const TUPLE_BYTES: u8 = 2;
 const WIDTH_SHIFT: u32 = 3;
 
 /// The columns of a class while they are made.
@@ -48,21 +56,47 @@ impl TableWriter {
         (self.entries, self.cell_end) = (0, 0);
     }
 
-    /// Appends a column beside cells. `write` appends its values and returns its encoding.
-    pub fn push_special(&mut self, width: u8, write: impl FnOnce(&mut Vec<u8>) -> u8) {
-        self.push(width, None, write);
+    /// Appends a column beside cells. `write` appends its values. If it is predicted, then from the ordinals.
+    pub fn push_special(&mut self, width: u8, write: impl FnOnce(&mut Vec<u8>) -> EncodedColumn) {
+        self.push(width, None, None, write);
     }
 
-    /// Appends the column of the cell at this offset of the frame.
-    pub fn push_cell(&mut self, offset: u16, width: u8, write: impl FnOnce(&mut Vec<u8>) -> u8) {
+    /// Appends the column of the cell at this offset of the frame. If it is predicted, then from the cell `predictor`, or from the
+    /// ordinals.
+    pub fn push_cell(
+        &mut self,
+        offset: u16,
+        width: u8,
+        predictor: Option<u16>,
+        write: impl FnOnce(&mut Vec<u8>) -> EncodedColumn,
+    ) {
         let distance = offset - self.cell_end;
         self.cell_end = offset + u16::from(width);
-        self.push(width, Some(distance), write);
+        self.push(width, Some(distance), predictor, write);
     }
 
-    fn push(&mut self, width: u8, distance: Option<u16>, write: impl FnOnce(&mut Vec<u8>) -> u8) {
+    /// Begins the cells of tuples, which are `count`. `write` appends the number of the tuple of each row.
+    pub fn begin_tuples(&mut self, count: usize, write: impl FnOnce(&mut Vec<u8>) -> EncodedColumn) {
+        self.table.push(TUPLES);
+        put_varint(&mut self.table, count as u64);
+        self.cell_end = at::INSTRUMENT as u16;
+        self.push(TUPLE_BYTES, None, None, write);
+    }
+
+    fn push(
+        &mut self,
+        width: u8,
+        distance: Option<u16>,
+        predictor: Option<u16>,
+        write: impl FnOnce(&mut Vec<u8>) -> EncodedColumn,
+    ) {
         let values_start = self.values.len();
-        let encoding = write(&mut self.values);
+        let EncodedColumn { encoding, slope } = write(&mut self.values);
+        if let Some(slope) = slope {
+            self.table.push(PREDICTED);
+            put_varint(&mut self.table, predictor.map_or(0, |cell| u64::from(cell) + 1));
+            put_varint(&mut self.table, zigzag(slope));
+        }
         self.table.push(encoding | (width - 1) << WIDTH_SHIFT);
         if let Some(distance) = distance {
             put_varint(&mut self.table, distance.into());
@@ -126,6 +160,8 @@ impl TableWriter {
     }
 }
 
+const CUT: &str = "a table that is cut short";
+
 /// An entry of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TableEntry {
@@ -134,13 +170,44 @@ pub(crate) enum TableEntry {
         layout: u8,
         rows: usize,
     },
-    Column {
-        /// The offset in the frame; `None` for a column beside cells.
-        offset: Option<u16>,
-        width: u8,
-        encoding: u8,
-        values: ColumnValues,
+    /// Numbers of tuples, of which there are `count`. The cells after it are those of the tuples.
+    Tuples {
+        count: usize,
+        numbers: TableColumn,
     },
+    Column(TableColumn),
+}
+
+/// A column in a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TableColumn {
+    /// The offset in the frame; `None` for a column beside cells.
+    pub offset: Option<u16>,
+    pub width: u8,
+    pub encoding: u8,
+    pub prediction: Option<Prediction>,
+    pub values: ColumnValues,
+}
+
+/// The column is predicted from another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Prediction {
+    /// The other one is this cell; `None` for the ordinals.
+    pub cell: Option<u16>,
+    pub slope: i64,
+}
+
+impl TableEntry {
+    /// Returns where the values are, if they have a chunk of their own.
+    pub fn long_values(self) -> Option<Range<usize>> {
+        match self {
+            Self::Column(column) | Self::Tuples { numbers: column, .. } => match column.values {
+                ColumnValues::Encoded { range, is_long: true } => Some(range),
+                _ => None,
+            },
+            Self::Layout { .. } => None,
+        }
+    }
 }
 
 /// The values of a column.
@@ -181,7 +248,6 @@ impl<'a> TableReader<'a> {
         sizes: ClassSize,
         specials: usize,
     ) -> Result<Self, &'static str> {
-        const CUT: &str = "a chunk that is cut short";
         let first_end = class_start + (sizes.first_bytes as usize).saturating_sub(SEAL_BYTES);
         let first = block.get(..first_end).ok_or(CUT)?;
         let mut offset = class_start;
@@ -213,7 +279,6 @@ impl<'a> TableReader<'a> {
     /// # Errors
     /// Fails if no table has the entry, or if the table does not cover its chunks.
     pub fn next(&mut self) -> Result<Option<TableEntry>, &'static str> {
-        const CUT: &str = "an entry that is cut short";
         if self.offset == self.bytes.len() {
             return self.check_end().map(|()| None);
         }
@@ -221,44 +286,71 @@ impl<'a> TableReader<'a> {
             return Err("more columns than the header says");
         }
         self.entries += 1;
-        let mut offset = self.offset;
-        let how = self.bytes[offset];
-        offset += 1;
-        let varint = |offset: &mut usize| take_varint(self.bytes, offset).ok_or(CUT);
-        let entry = if how & ENCODING_BITS == LAYOUT {
-            let [kind, layout] = *self.bytes[offset..].first_chunk().ok_or(CUT)?;
-            offset += 2;
-            let rows = usize::try_from(varint(&mut offset)?).map_err(|_| CUT)?;
+        let how = self.bytes[self.offset];
+        if how & ENCODING_BITS == LAYOUT {
+            let [_, kind, layout] = *self.bytes[self.offset..].first_chunk().ok_or(CUT)?;
+            self.offset += 3;
+            let rows = self.size()?;
             if how != LAYOUT || self.specials_left > 0 {
                 return Err("a layout that no table has");
             }
             self.cell_end = at::INSTRUMENT as u16;
-            TableEntry::Layout { kind, layout, rows }
-        } else {
-            let width = (how >> WIDTH_SHIFT & 7) + 1;
-            let encoding = how & !(7 << WIDTH_SHIFT);
-            let cell = match self.specials_left.checked_sub(1) {
-                Some(left) => {
-                    self.specials_left = left;
-                    None
-                }
-                None => {
-                    let distance = u16::try_from(varint(&mut offset)?).ok();
-                    let cell = distance.and_then(|distance| self.cell_end.checked_add(distance));
-                    let cell = cell.ok_or("a column behind every frame")?;
-                    self.cell_end = cell.checked_add(width.into()).ok_or("a column behind every frame")?;
-                    Some(cell)
-                }
-            };
-            let number = varint(&mut offset)?;
-            let values = match encoding {
-                CONSTANT => ColumnValues::Constant(number),
-                _ => self.place(usize::try_from(number).map_err(|_| CUT)?)?,
-            };
-            TableEntry::Column { offset: cell, width, encoding, values }
+            return Ok(Some(TableEntry::Layout { kind, layout, rows }));
+        }
+        if how == TUPLES && self.specials_left == 0 {
+            self.offset += 1;
+            let count = self.size()?;
+            let numbers = self.column(false)?;
+            self.cell_end = at::INSTRUMENT as u16;
+            return Ok(Some(TableEntry::Tuples { count, numbers }));
+        }
+        let is_cell = self.specials_left == 0;
+        self.specials_left = self.specials_left.saturating_sub(1);
+        self.column(is_cell).map(TableEntry::Column).map(Some)
+    }
+
+    /// Reads a column: of a cell, or of something beside cells.
+    fn column(&mut self, is_cell: bool) -> Result<TableColumn, &'static str> {
+        let mut prediction = None;
+        let mut how = self.byte()?;
+        if how == PREDICTED {
+            let cell = self.size()?.checked_sub(1).map(u16::try_from).transpose();
+            let cell = cell.map_err(|_| "a column that is predicted from none")?;
+            prediction = Some(Prediction { cell, slope: unzigzag(self.varint()?) });
+            how = self.byte()?;
+        }
+        let width = (how >> WIDTH_SHIFT & 7) + 1;
+        let encoding = how & !(7 << WIDTH_SHIFT);
+        let mut offset = None;
+        if is_cell {
+            let distance = u16::try_from(self.varint()?).ok();
+            let cell = distance.and_then(|distance| self.cell_end.checked_add(distance));
+            let cell = cell.ok_or("a column behind every frame")?;
+            self.cell_end = cell.checked_add(width.into()).ok_or("a column behind every frame")?;
+            offset = Some(cell);
+        }
+        let values = match encoding {
+            CONSTANT => ColumnValues::Constant(self.varint()?),
+            _ => {
+                let bytes = self.size()?;
+                self.place(bytes)?
+            }
         };
-        self.offset = offset;
-        Ok(Some(entry))
+        Ok(TableColumn { offset, width, encoding, prediction, values })
+    }
+
+    fn byte(&mut self) -> Result<u8, &'static str> {
+        let byte = *self.bytes.get(self.offset).ok_or(CUT)?;
+        self.offset += 1;
+        Ok(byte)
+    }
+
+    fn varint(&mut self) -> Result<u64, &'static str> {
+        take_varint(self.bytes, &mut self.offset).ok_or(CUT)
+    }
+
+    fn size(&mut self) -> Result<usize, &'static str> {
+        usize::try_from(self.varint()?).map_err(|_| CUT)
     }
 
     /// Finds the place of the next column, of this many bytes.

@@ -5,10 +5,10 @@ use unitape_model::{EventKind, FieldClass};
 
 use super::{BlockFault, OpenBlock};
 use crate::cells::EventKindLayout;
-use crate::column::{ColumnReader, VECTOR};
+use crate::column::{ColumnReader, ROWS_MAX, VECTOR};
 use crate::header::{BlockHeader, START, special};
 use crate::stream::StreamDecoder;
-use crate::table::{ColumnValues, TableEntry, TableReader};
+use crate::table::{ColumnValues, TableColumn, TableEntry, TableReader};
 
 pub(super) const TS_EVENT: u16 = at::TS_EVENT as u16;
 pub(super) const VENUE: u16 = at::VENUE as u16;
@@ -25,6 +25,22 @@ pub(super) struct BlockColumn<'a> {
     /// Values of a vector of which a part has been given: a layout has no whole vector of rows in each of the block.
     buffer: Vec<u64>,
     buffer_at: usize,
+    /// The cell from which it is predicted, if it is and not from the ordinals.
+    predictor: Option<u16>,
+}
+
+/// The values of the column from which another one is predicted: those of the same rows, and those of the vector in its buffer.
+#[derive(Clone, Copy, Default)]
+pub(super) struct PredictorValues<'v> {
+    pub values: &'v [u64],
+    pub buffer: &'v [u64],
+}
+
+impl<'v> PredictorValues<'v> {
+    /// Takes the values of these rows, for columns that are read vector by vector.
+    pub fn of_vector(values: &'v [u64]) -> Self {
+        Self { values, buffer: &[] }
+    }
 }
 
 impl BlockColumn<'_> {
@@ -33,7 +49,7 @@ impl BlockColumn<'_> {
     }
 
     /// Reads the next values into `out`.
-    pub fn next(&mut self, out: &mut [u64]) -> Result<(), BlockFault> {
+    pub fn next(&mut self, out: &mut [u64], predictor: PredictorValues<'_>) -> Result<(), BlockFault> {
         let mut at = 0;
         while at < out.len() {
             if self.buffer_at < self.buffer.len() {
@@ -44,17 +60,18 @@ impl BlockColumn<'_> {
             }
             let n = self.next_vector()?;
             if n <= out.len() - at {
-                self.chunk.next(&mut out[at..at + n]).map_err(|reason| self.fault(reason))?;
+                let values = predictor.values.get(at..at + n);
+                self.chunk.next(&mut out[at..at + n], values).map_err(|reason| self.fault(reason))?;
                 at += n;
             } else {
-                self.fill_buffer(n)?;
+                self.fill_buffer(n, predictor.buffer)?;
             }
         }
         Ok(())
     }
 
-    /// Passes over the next `n` values.
-    pub fn skip_values(&mut self, n: usize) -> Result<(), BlockFault> {
+    /// Passes over the next `n` values. `buffer` is that of the column from which it is predicted.
+    pub fn skip_values(&mut self, n: usize, buffer: &[u64]) -> Result<(), BlockFault> {
         let mut left = n;
         while left > 0 {
             let buffered = (self.buffer.len() - self.buffer_at).min(left);
@@ -67,7 +84,7 @@ impl BlockColumn<'_> {
                 self.chunk.skip_vector(n).map_err(|reason| self.fault(reason))?;
                 left -= n;
             } else {
-                self.fill_buffer(n)?;
+                self.fill_buffer(n, buffer)?;
             }
         }
         Ok(())
@@ -80,10 +97,15 @@ impl BlockColumn<'_> {
         if n == 0 { Err(self.fault("more rows of a layout than the block says")) } else { Ok(n) }
     }
 
-    fn fill_buffer(&mut self, n: usize) -> Result<(), BlockFault> {
+    /// Returns the values of the vector of which a part has been given.
+    pub fn buffer(&self) -> &[u64] {
+        &self.buffer
+    }
+
+    fn fill_buffer(&mut self, n: usize, predictor: &[u64]) -> Result<(), BlockFault> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(n, 0);
-        self.chunk.next(&mut buffer).map_err(|reason| self.fault(reason))?;
+        self.chunk.next(&mut buffer, Some(predictor)).map_err(|reason| self.fault(reason))?;
         (self.buffer, self.buffer_at) = (buffer, 0);
         Ok(())
     }
@@ -154,30 +176,40 @@ pub(super) fn open<'a>(
         let (mut specials_left, mut begun) = (specials.iter(), 0);
         let table = TableReader::open(block.bytes, class_start, head.class_size(class), specials.len());
         let mut table = table.map_err(|reason| BlockFault { offset: class_start, reason })?;
+        // The numbers of the tuples of the layout, and how many tuples there are.
+        let mut tuples: Option<(usize, TableColumn)> = None;
         loop {
             let entry_at = table.offset();
             let fault = |reason| BlockFault { offset: entry_at, reason };
             let Some(entry) = table.next().map_err(fault)? else { break };
-            let (offset, width, encoding, values) = match entry {
+            let column = match entry {
                 TableEntry::Layout { kind, layout, rows } => {
                     begin_layout(head, class, columns, begun, (kind, layout, rows)).map_err(fault)?;
                     begun += 1;
+                    tuples = None;
                     continue;
                 }
-                TableEntry::Column { offset, width, encoding, values } => (offset, width, encoding, values),
+                TableEntry::Tuples { count, numbers } => {
+                    if begun == 0 || !(1..=ROWS_MAX).contains(&count) {
+                        return Err(fault("tuples that no layout has"));
+                    }
+                    tuples = Some((count, numbers));
+                    continue;
+                }
+                TableEntry::Column(column) => column,
             };
-            let number = offset.or_else(|| specials_left.next().copied()).ok_or(fault(NOT_COVERED))?;
+            let number = column.offset.or_else(|| specials_left.next().copied()).ok_or(fault(NOT_COVERED))?;
             let buffer = match number {
                 special::MARKET_TAIL => market_buffer.take(),
                 special::IDENTITY_TAIL => identity_buffer.take(),
                 _ => None,
             };
             if let Some(buffer) = buffer {
-                let ColumnValues::Encoded { range, .. } = values else {
+                let ColumnValues::Encoded { range, .. } = column.values else {
                     return Err(fault("a stream that is a number"));
                 };
                 let encoded = block.bytes.get(range).ok_or(fault("a stream that leaves its block"))?;
-                let bytes = streams.decode(encoding, encoded, stream_max, buffer).map_err(fault)?;
+                let bytes = streams.decode(column.encoding, encoded, stream_max, buffer).map_err(fault)?;
                 *(if number == special::MARKET_TAIL {
                     &mut columns.market_tail
                 } else {
@@ -193,25 +225,21 @@ pub(super) fn open<'a>(
                     (&mut layout.columns, layout.rows)
                 }
             };
-            let memory = tables.pop().unwrap_or_default();
-            let (chunk, values_start) = match values {
-                ColumnValues::Constant(value) => {
-                    (ColumnReader::from_constant(value, width, memory), entry_at)
-                }
-                ColumnValues::Encoded { range, .. } => {
-                    let values_start = range.start;
-                    let opened = ColumnReader::open(block.bytes, range, encoding, width, rows, memory);
-                    (opened.map_err(fault)?, values_start)
-                }
+            let chunk = match &tuples {
+                None => open_column(block, &column, rows, tables),
+                Some((count, numbers)) => open_column(block, &column, *count, tables)
+                    .and_then(|members| read_members(members, *count))
+                    .and_then(|members| open_column(block, numbers, rows, tables)?.into_member(members)),
             };
             let column = BlockColumn {
                 column_number: number,
-                value_bytes: width,
-                chunk,
-                values_start,
+                value_bytes: column.width,
+                chunk: chunk.map_err(fault)?,
+                values_start: entry_at,
                 values_left: rows,
                 buffer: Vec::new(),
                 buffer_at: 0,
+                predictor: column.prediction.and_then(|prediction| prediction.cell),
             };
             match number {
                 special::TAPE_INDEX => columns.tape_column = Some(column),
@@ -229,16 +257,60 @@ pub(super) fn open<'a>(
         return Err(BlockFault { offset: START, reason: "layouts of other rows than the block has" });
     }
     let is_whole = block.is_whole();
+    check_predictors(&columns.special_columns, true)?;
     check_cells(&mut columns.shared_columns, at::TS_EVENT, at::INSTRUMENT, is_whole)?;
+    check_predictors(&columns.shared_columns, true)?;
     let has_cell = |columns: &[BlockColumn<'_>], offset: u16, width| {
         columns.iter().any(|column| (column.column_number, column.value_bytes) == (offset, width))
     };
     let mut is_sound = has_cell(&columns.shared_columns, TS_EVENT, 8);
     for layout in &mut columns.layouts {
         check_cells(&mut layout.columns, at::INSTRUMENT, layout.plan.fixed, is_whole)?;
+        check_predictors(&layout.columns, false)?;
         is_sound &= !layout.plan.has_venue || has_cell(&layout.columns, VENUE, 2);
     }
     if is_sound { Ok(()) } else { Err(BlockFault { offset: START, reason: NOT_COVERED }) }
+}
+
+/// Opens a column of `rows` values.
+fn open_column<'a>(
+    block: &OpenBlock<'a>,
+    column: &TableColumn,
+    rows: usize,
+    tables: &mut Vec<Vec<u64>>,
+) -> Result<ColumnReader<'a>, &'static str> {
+    let memory = tables.pop().unwrap_or_default();
+    let reader = match &column.values {
+        ColumnValues::Constant(value) => ColumnReader::from_constant(*value, column.width, memory),
+        ColumnValues::Encoded { range, .. } => {
+            ColumnReader::open(block.bytes, range.clone(), column.encoding, column.width, rows, memory)?
+        }
+    };
+    Ok(reader.with_slope(column.prediction.map(|prediction| prediction.slope)))
+}
+
+/// Reads the values of a cell of the tuples.
+fn read_members(mut column: ColumnReader<'_>, count: usize) -> Result<Vec<u64>, &'static str> {
+    let mut values = vec![0; count];
+    values.chunks_mut(VECTOR).try_for_each(|vector| column.next(vector, None))?;
+    if column.is_at_end() { Ok(values) } else { Err("values of more tuples than there are") }
+}
+
+/// Fails if a column is predicted from a cell that is not the one before it, or from ordinals that it does not have.
+fn check_predictors(columns: &[BlockColumn<'_>], are_shared: bool) -> Result<(), BlockFault> {
+    let mut before = None;
+    for column in columns {
+        let is_from_cell = column.predictor.is_some();
+        let is_sound = match column.chunk.is_predicted() {
+            true if is_from_cell => !are_shared && column.predictor == before,
+            is_predicted => are_shared || !is_predicted,
+        };
+        if !is_sound {
+            return Err(column.fault("a column that is predicted from one that is not before it"));
+        }
+        before = Some(column.column_number);
+    }
+    Ok(())
 }
 
 const NOT_COVERED: &str = "columns that do not cover the frame";

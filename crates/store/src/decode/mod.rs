@@ -8,7 +8,7 @@ use unitape_model::frame::LINE;
 use unitape_model::schema::at;
 use unitape_model::{FieldClass, FrameHeader, InstrumentId, Position, UnixNanos, flags};
 
-use self::columns::{BlockColumn, LayoutColumns, OpenColumns, TS_EVENT, VENUE, open};
+use self::columns::{BlockColumn, LayoutColumns, OpenColumns, PredictorValues, TS_EVENT, VENUE, open};
 use crate::bits::take_varint;
 use crate::column::VECTOR;
 use crate::header::{BlockHeader, START};
@@ -146,6 +146,8 @@ pub(crate) struct BlockDecoder {
     tape_indexes: Vec<u64>,
     venues: Vec<u64>,
     values: Vec<u64>,
+    /// Values of the column before the one at hand.
+    before: Vec<u64>,
     columns: [Vec<u64>; SPECIAL_MAX],
     starts: Vec<u32>,
     row_is_kept: Vec<bool>,
@@ -214,7 +216,7 @@ impl BlockDecoder {
                 let n = rows_left.min(VECTOR);
                 rows_left -= n;
                 self.values.resize(n, 0);
-                column.next(&mut self.values)?;
+                column.next(&mut self.values, PredictorValues::default())?;
                 venues.extend(self.values.iter().map(|venue| *venue as u16));
             }
         }
@@ -251,13 +253,18 @@ impl BlockDecoder {
             for values in &mut firsts {
                 values.resize(n, 0);
             }
-            for (column, values) in special.iter_mut().zip(&mut firsts) {
-                column.next(values)?;
+            let [ordinals, others @ ..] = &mut firsts;
+            let [ordinal_column, other_columns @ ..] = &mut special[..] else {
+                return Err(BlockFault { offset: START, reason: "a block without ordinals" });
+            };
+            ordinal_column.next(ordinals, PredictorValues::default())?;
+            for (column, values) in other_columns.iter_mut().zip(others) {
+                column.next(values, PredictorValues::of_vector(ordinals))?;
             }
             self.tape_indexes.clear();
             self.tape_indexes.resize(n, tape_index.into());
             if let Some(column) = tape_column {
-                column.next(&mut self.tape_indexes)?;
+                column.next(&mut self.tape_indexes, PredictorValues::default())?;
             }
             for index in &firsts[LAYOUT_INDEX] {
                 let rows_left = layouts.get_mut(*index as usize).map(|layout| &mut layout.rows_left);
@@ -301,15 +308,16 @@ impl BlockDecoder {
             }
             if !self.choose_rows(shared, layouts, &firsts, wanted)? {
                 for column in shared.iter_mut().filter(|column| column.column_number != TS_EVENT) {
-                    column.skip_values(n)?;
+                    column.skip_values(n, &[])?;
                 }
                 for (index, layout) in layouts.iter_mut().enumerate() {
                     let own_rows = count_of(&firsts[LAYOUT_INDEX], index);
                     let has_venue = wanted.venue.is_some() && layout.plan.has_venue;
-                    let is_unread =
-                        |column: &&mut BlockColumn<'_>| !(has_venue && column.column_number == VENUE);
-                    for column in layout.columns.iter_mut().filter(is_unread) {
-                        column.skip_values(own_rows)?;
+                    for number in 0..layout.columns.len() {
+                        let (before, column) = with_before(&mut layout.columns, number);
+                        if !(has_venue && column.column_number == VENUE) {
+                            column.skip_values(own_rows, before)?;
+                        }
                     }
                 }
                 market_at += firsts[MARKET_BYTES].iter().sum::<u64>() as usize;
@@ -319,7 +327,7 @@ impl BlockDecoder {
                 continue;
             }
             let (base, first_key) = (batch.arena.len(), batch.keys.len());
-            self.scatter_cells(shared, layouts, &firsts[LAYOUT_INDEX], total, wanted, &mut batch.arena)?;
+            self.scatter_cells(shared, layouts, &firsts, total, wanted, &mut batch.arena)?;
             let frames = &mut batch.arena[base..];
             for r in 0..n {
                 let layout = layouts[firsts[LAYOUT_INDEX][r] as usize].plan;
@@ -390,7 +398,7 @@ impl BlockDecoder {
     ) -> Result<bool, BlockFault> {
         let n = firsts[ORDINAL].len();
         self.event_times.resize(n, 0);
-        shared[0].next(&mut self.event_times)?;
+        shared[0].next(&mut self.event_times, PredictorValues::of_vector(&firsts[ORDINAL]))?;
         self.row_is_kept.clear();
         let is_in_time = |ts: &u64| (wanted.from..=wanted.to).contains(&UnixNanos(*ts as i64));
         self.row_is_kept.extend(self.event_times.iter().map(is_in_time));
@@ -416,7 +424,7 @@ impl BlockDecoder {
                     continue;
                 };
                 self.values.resize(count_of(&firsts[LAYOUT_INDEX], index), 0);
-                column.next(&mut self.values)?;
+                column.next(&mut self.values, PredictorValues::default())?;
                 for (r, value) in own_rows().zip(&self.values) {
                     self.venues[r] = *value;
                     self.row_is_kept[r] &= *value == u64::from(venue);
@@ -431,11 +439,13 @@ impl BlockDecoder {
         &mut self,
         shared: &mut [BlockColumn<'_>],
         layouts: &mut [LayoutColumns<'_>],
-        layout_indexes: &[u64],
+        firsts: &[Vec<u64>; SPECIAL_MAX],
         total: usize,
         wanted: &RowFilter,
         arena: &mut Vec<u8>,
     ) -> Result<(), BlockFault> {
+        let (layout_indexes, ordinals) =
+            (&firsts[LAYOUT_INDEX], PredictorValues::of_vector(&firsts[ORDINAL]));
         let (n, base) = (self.starts.len(), arena.len());
         // Of one layout, and none has an extension: the frames stand at even distances.
         let stride = match layouts {
@@ -456,12 +466,12 @@ impl BlockDecoder {
             let values = match column.column_number {
                 TS_EVENT => &self.event_times,
                 _ if column.chunk.constant().is_some() => {
-                    column.skip_values(n)?;
+                    column.skip_values(n, &[])?;
                     continue;
                 }
                 _ => {
                     self.values.resize(n, 0);
-                    column.next(&mut self.values)?;
+                    column.next(&mut self.values, ordinals)?;
                     &self.values
                 }
             };
@@ -477,7 +487,11 @@ impl BlockDecoder {
                 self.own_starts.extend(self.own_rows.iter().map(|r| self.starts[*r as usize]));
             }
             let starts = if is_single { &self.starts } else { &self.own_starts };
-            for column in &mut layout.columns {
+            for number in 0..layout.columns.len() {
+                let is_predictor =
+                    layout.columns.get(number + 1).is_some_and(|next| next.chunk.is_predicted());
+                let (buffer, column) = with_before(&mut layout.columns, number);
+                std::mem::swap(&mut self.values, &mut self.before);
                 self.values.resize(starts.len(), 0);
                 if column.column_number == VENUE && wanted.venue.is_some() && layout.plan.has_venue {
                     if is_single {
@@ -486,11 +500,14 @@ impl BlockDecoder {
                         let own_venues = self.own_rows.iter().map(|r| self.venues[*r as usize]);
                         self.values.iter_mut().zip(own_venues).for_each(|(value, venue)| *value = venue);
                     }
-                } else if column.chunk.constant().is_some() {
-                    column.skip_values(starts.len())?;
+                } else if let Some(constant) = column.chunk.constant() {
+                    column.skip_values(starts.len(), buffer)?;
+                    if is_predictor {
+                        self.values.fill(constant);
+                    }
                     continue;
                 } else {
-                    column.next(&mut self.values)?;
+                    column.next(&mut self.values, PredictorValues { values: &self.before, buffer })?;
                 }
                 scatter_column(frames, stride, starts, column, &self.values);
             }
@@ -514,6 +531,15 @@ impl BlockDecoder {
             self.templates.push(template);
         }
     }
+}
+
+/// Returns the column with this index, and the buffer of the one before it.
+fn with_before<'c, 'a>(
+    columns: &'c mut [BlockColumn<'a>],
+    index: usize,
+) -> (&'c [u64], &'c mut BlockColumn<'a>) {
+    let (before, rest) = columns.split_at_mut(index);
+    (before.last().map_or(&[][..], |before| before.buffer()), &mut rest[0])
 }
 
 /// Counts the rows of a vector that have the layout with this index.

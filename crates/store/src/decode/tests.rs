@@ -10,7 +10,7 @@ use crate::frames::{RowBuffer, SealRow};
 use crate::header::{chunk_bytes, special};
 use crate::keys::{Binding, DayKeys, Leaf, LeafKeys, MasterKey, Piece, StoreId, StoreKeys, SystemRandomness};
 use crate::schema::TickSchema;
-use crate::table::{ColumnValues, TableEntry, TableReader};
+use crate::table::TableReader;
 use proptest::prelude::*;
 use std::ops::Range;
 use unitape_model::schema::at;
@@ -19,10 +19,20 @@ use unitape_model::{Event, EventField, FieldClass};
 /// Decodes one value after another from each column by its definition: the slow twin.
 fn naive(block: &OpenBlock<'_>, head: &BlockHeader) -> Vec<(u64, u64, Vec<u8>)> {
     type Cells = Vec<(u16, u8, std::vec::IntoIter<u64>)>;
-    fn values<'a>(columns: impl IntoIterator<Item = BlockColumn<'a>>, rows: usize) -> Cells {
+    /// `ordinals` are those of columns of all rows; the others are predicted from the one before them.
+    fn values<'a>(
+        columns: impl IntoIterator<Item = BlockColumn<'a>>,
+        rows: usize,
+        ordinals: Option<&[u64]>,
+    ) -> Cells {
+        let mut before = vec![0; rows];
         let read = |mut column: BlockColumn<'a>| {
             let mut values = vec![0; rows];
-            values.chunks_mut(VECTOR).for_each(|v| column.chunk.next(v).expect("a sound chunk"));
+            let predictors = ordinals.unwrap_or(&before).chunks(VECTOR);
+            for (vector, predictor) in values.chunks_mut(VECTOR).zip(predictors) {
+                column.chunk.next(vector, Some(predictor)).expect("a sound chunk");
+            }
+            before.clone_from(&values);
             (column.column_number, column.value_bytes, values.into_iter())
         };
         columns.into_iter().map(read).collect()
@@ -32,9 +42,14 @@ fn naive(block: &OpenBlock<'_>, head: &BlockHeader) -> Vec<(u64, u64, Vec<u8>)> 
     let memory = (&mut Vec::new(), &mut StreamDecoder::default(), &mut buffers);
     open(block, head, memory, &mut columns).expect("a sound block");
     let rows = head.rows as usize;
-    let (mut special, mut shared) =
-        (values(columns.special_columns, rows), values(columns.shared_columns, rows));
-    let mut own: Vec<_> = columns.layouts.into_iter().map(|l| (l.plan, values(l.columns, l.rows))).collect();
+    let mut special_columns = columns.special_columns.into_iter();
+    let ordinals = values(special_columns.next(), rows, Some(&vec![0; rows]));
+    let ordinal_values = ordinals[0].2.as_slice().to_vec();
+    let mut special = ordinals;
+    special.extend(values(special_columns, rows, Some(&ordinal_values)));
+    let mut shared = values(columns.shared_columns, rows, Some(&ordinal_values));
+    let mut own: Vec<_> =
+        columns.layouts.into_iter().map(|l| (l.plan, values(l.columns, l.rows, None))).collect();
     let mut market = columns.market_tail.iter().copied();
     let mut identity = columns.identity_tail.iter().copied();
     (0..rows)
@@ -96,6 +111,7 @@ fn rows(schema: TickSchema, seed: u64, n: usize, wild: bool) -> (RowBuffer, Vec<
     let mut frames: Vec<Vec<u8>> =
         plans.iter().map(|plan| (0..plan.fixed).map(|_| random() as u8).collect()).collect();
     let (mut ordinal, mut position) = (random() % 1000, 64_000 + random() % 1000 * 64);
+    let has_relations = random().is_multiple_of(2);
     // Long stretches of one layout, and rows of all of them.
     let (mut of_row, spread) = (0, [2, 40, 3000][random() as usize % 3]);
     for _ in 0..n {
@@ -111,6 +127,21 @@ fn rows(schema: TickSchema, seed: u64, n: usize, wild: bool) -> (RowBuffer, Vec<
                 let offset = random() as usize % plan.fixed;
                 frame[offset] = frame[offset].wrapping_add(1);
             }
+        }
+        if has_relations && !wild {
+            // As orders and quotes have them: one party decides several cells, the sequence goes with the ordinal, an ask with
+            // its bid.
+            let party = random() % 40;
+            for cell in plan.own_cells().iter().filter(|cell| cell.class == FieldClass::Identity) {
+                let (offset, width) = (usize::from(cell.offset), usize::from(cell.nature.width));
+                let value = party * 77 + cell.offset as u64;
+                frame[offset..offset + width].copy_from_slice(&value.to_le_bytes()[..width]);
+            }
+            frame[at::SEQUENCE..at::SEQUENCE + 4].copy_from_slice(&(ordinal as u32 + 9).to_le_bytes());
+            frame[at::OFFSET..at::OFFSET + 4].copy_from_slice(&(ordinal as u32 * 150 + 9).to_le_bytes());
+            let bid = 1_000_000 + random() % 100_000;
+            frame[40..48].copy_from_slice(&bid.to_le_bytes());
+            frame[48..56].copy_from_slice(&(bid + 7).to_le_bytes());
         }
         let extra = if random().is_multiple_of(3) { random() as usize % 4 } else { 0 };
         let some = if extra == 0 { 0 } else { random() as usize % (extra * LINE + 1) };
@@ -363,9 +394,8 @@ fn check_tampering(row_count: usize, step_bytes: usize) {
         let mut table = TableReader::open(&open_block, START, market, specials).unwrap();
         let mut chunks = Vec::new();
         while let Some(entry) = table.next().unwrap() {
-            if let TableEntry::Column { values: ColumnValues::Encoded { range, is_long: true }, .. } = entry {
-                chunks.push(range.start..range.start + chunk_bytes(range.len()));
-            }
+            let chunk = |range: Range<usize>| range.start..range.start + chunk_bytes(range.len());
+            chunks.extend(entry.long_values().map(chunk));
         }
         let pairs = chunks.iter().flat_map(|a| chunks.iter().map(move |b| (a, b)));
         let is_pair = |(a, b): &(&Range<usize>, &Range<usize>)| a.len() == b.len() && a.start < b.start;
