@@ -17,7 +17,7 @@ pub(crate) const RAW: u8 = 4;
 const ZSTD: u8 = 5;
 /// Fewer bytes are not compressed: a frame has a dozen of its own.
 const COMPRESSED_MIN: usize = 64;
-/// Level 3 has nine tenths of what the slow levels save on the extensions of quotes.
+/// The level that the library takes if none is asked for.
 const LEVEL: i32 = 3;
 
 /// Compresses streams; keeps its memory.

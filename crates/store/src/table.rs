@@ -269,7 +269,7 @@ impl<'a> TableReader<'a> {
         })
     }
 
-    /// Where the next entry begins, for errors.
+    /// Returns where the next entry begins, for errors.
     pub fn offset(&self) -> usize {
         self.offset
     }

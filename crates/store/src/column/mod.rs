@@ -68,7 +68,7 @@ const SLOPE_ONE: i64 = 1 << 32;
 /// Returns the part of a value that another column predicts.
 #[inline]
 fn predicted(slope: i64, predictor: u64) -> u64 {
-    (i128::from(slope) * i128::from(predictor) >> 32) as u64
+    ((i128::from(slope) * i128::from(predictor)) >> 32) as u64
 }
 
 /// Returns the words in which the places in a dictionary of this many values are packed.

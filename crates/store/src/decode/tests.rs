@@ -399,7 +399,7 @@ fn check_tampering(row_count: usize, step_bytes: usize) {
         }
         let pairs = chunks.iter().flat_map(|a| chunks.iter().map(move |b| (a, b)));
         let is_pair = |(a, b): &(&Range<usize>, &Range<usize>)| a.len() == b.len() && a.start < b.start;
-        let (first, second) = pairs.filter(is_pair).last().expect("two chunks of one length");
+        let (first, second) = pairs.rev().find(is_pair).expect("two chunks of one length");
         let mut swapped = good.clone();
         let (before, after) = swapped.split_at_mut(second.start);
         before[first.clone()].swap_with_slice(&mut after[..second.len()]);

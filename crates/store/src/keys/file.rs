@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, IoContext, Result};
@@ -69,29 +69,40 @@ impl MasterKey {
         let key = Self::random(random)?;
         let mut text = hex(key.0.bytes());
         text.push('\n');
-        let mut new_path = path.as_os_str().to_owned();
-        new_path.push(format!(".{}.new", std::process::id()));
-        let new_path = PathBuf::from(new_path);
-        // One that a killed process of this number left may have another mode.
-        _ = fs::remove_file(&new_path);
-        let new_file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new_path);
-        let write_result =
-            new_file.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+        let new_path = unfinished_path(path);
+        let mut new_file = lock_unfinished(&new_path).with_context("make", &new_path)?;
+        // One that a killed process left may have another mode, and other bytes.
+        let written = new_file
+            .set_permissions(fs::Permissions::from_mode(0o600))
+            .and_then(|()| new_file.set_len(0))
+            .and_then(|()| new_file.write_all(text.as_bytes()))
+            .and_then(|()| new_file.sync_all());
         wipe_text(&mut text);
         // A link is made only if no file has the name, so no key is ever replaced.
-        let linked = write_result.with_context("write", &new_path).and_then(|()| {
-            match fs::hard_link(&new_path, path) {
+        let linked =
+            written.with_context("write", &new_path).and_then(|()| match fs::hard_link(&new_path, path) {
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(false),
                 other => other.map(|()| true).with_context("make", path),
-            }
-        });
+            });
         _ = fs::remove_file(&new_path);
+        // Only now may another process have the lock.
+        drop(new_file);
         if !linked? {
             return Self::load(path);
         }
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         sync_dir(parent.unwrap_or(Path::new(".")))?;
         Ok(key)
+    }
+
+    /// Removes what a process that was killed while it made the key in `path` has left.
+    pub fn remove_unfinished(path: &Path) {
+        let new_path = unfinished_path(path);
+        if let Ok(file) = File::open(&new_path)
+            && file.try_lock().is_ok()
+        {
+            _ = fs::remove_file(&new_path);
+        }
     }
 
     /// Returns the path of the key file beside a store: the store's path with `.key` at the end.
@@ -111,6 +122,30 @@ impl MasterKey {
 
     pub(crate) fn secret(&self) -> &SecretKey {
         &self.0
+    }
+}
+
+/// Returns the path of a key that is being made: it becomes `path`.
+fn unfinished_path(path: &Path) -> PathBuf {
+    let mut new_path = path.as_os_str().to_owned();
+    new_path.push(".new");
+    new_path.into()
+}
+
+/// Opens the file of a key that is being made, when no other process is making it.
+fn lock_unfinished(new_path: &Path) -> std::io::Result<File> {
+    loop {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(new_path)?;
+        match file.lock() {
+            Err(e) if e.kind() != ErrorKind::Unsupported => return Err(e),
+            _ => {}
+        }
+        // The process that had the lock may have removed the file.
+        if fs::metadata(new_path)
+            .is_ok_and(|now| file.metadata().is_ok_and(|locked| now.ino() == locked.ino()))
+        {
+            return Ok(file);
+        }
     }
 }
 
@@ -136,6 +171,21 @@ mod tests {
         let reopened_key = MasterKey::create(&path, &SystemRandomness).unwrap();
         assert_eq!(key.0.bytes(), reopened_key.0.bytes());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the key is left");
+        // As processes leave it that are killed while they make a key.
+        let new_path = unfinished_path(&path);
+        fs::write(&new_path, "0123").unwrap();
+        MasterKey::remove_unfinished(&path);
+        assert!(!new_path.exists());
+        let other_path = dir.path().join("other.key");
+        fs::write(unfinished_path(&other_path), "9".repeat(100)).unwrap();
+        let make = || *MasterKey::create(&other_path, &SystemRandomness).unwrap().0.bytes();
+        let keys: Vec<_> = std::thread::scope(|threads| {
+            let makers: Vec<_> = (0..8).map(|_| threads.spawn(make)).collect();
+            makers.into_iter().map(|maker| maker.join().unwrap()).collect()
+        });
+        assert!(keys.iter().all(|key| *key == keys[0]) && keys[0] != *key.0.bytes());
+        assert_eq!(fs::metadata(&other_path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "only the keys are left");
         assert!(!MasterKey::is_exposed(&path));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         assert!(MasterKey::is_exposed(&path));

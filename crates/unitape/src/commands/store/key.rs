@@ -32,6 +32,7 @@ impl KeyArgs {
         }
         let path = self.key_path(store)?;
         if path.exists() {
+            MasterKey::remove_unfinished(&path);
             return self.load(&path);
         }
         if self.named_key_file().is_some() {
