@@ -15,7 +15,9 @@
 use unitape_model::event::extension_entry;
 use unitape_model::frame::LINE;
 use unitape_model::schema::at;
-use unitape_model::{FieldClass, FrameHeader, InstrumentId, UnixNanos, flags};
+use unitape_model::{
+    Event, EventField, EventKind, EventValue, FieldClass, FrameHeader, InstrumentId, UnixNanos, flags,
+};
 
 use crate::bits::{PAD, put_varint};
 use crate::cells::{EventKindLayout, FrameCell};
@@ -175,6 +177,7 @@ impl BlockEncoder {
         let tape_index = single_tape(rows).unwrap_or(SEVERAL_TAPES);
         let header = BlockHeader {
             bytes: 0,
+            corrections: frames.iter().filter(|frame| is_correction(frame)).count() as u32,
             rows: frames.len() as u32,
             instrument: block_place.instrument,
             number: block_place.number,
@@ -189,7 +192,7 @@ impl BlockEncoder {
             parts,
             tape_index,
         };
-        BlockHeader { bytes: header.end_of(FieldClass::Provenance) as u32, ..header }
+        header.with_bytes().expect("a block has at most twice the bytes of its frames")
     }
 
     /// Writes the columns beside cells.
@@ -292,6 +295,18 @@ impl BlockEncoder {
             });
         }
     }
+}
+
+/// Returns whether the event is a trade that cancels or corrects another one.
+fn is_correction(frame: &[u8]) -> bool {
+    let Some(event) = Event::new(frame).filter(|event| event.kind() == EventKind::Trade) else {
+        return false;
+    };
+    let mut fields = event.schema().fields.iter();
+    let mut text = [0; 36];
+    fields.find(|spec| spec.field == EventField::Action).is_some_and(|spec| {
+        matches!(event.value(spec, &mut text), Some(EventValue::Text("cancel" | "correct")))
+    })
 }
 
 /// Returns whether the two cells are prices that follow one another in the frame, as bid and ask do.

@@ -22,6 +22,7 @@ use crate::day::Day;
 use crate::decode::OpenBlock;
 use crate::error::{Error, IoContext, Result};
 use crate::header::{self, BlockHeader, ClassSize, chunk_bytes, special};
+use crate::index::{PageEntry, append_index, open_page, open_root, root_bytes};
 use crate::keys::{
     Binding, Cipher, DayKeys, Hasher, KeyOfLeaf, Leaf, LeafKeys, Piece, SEAL_BYTES, StoreId, StoreKeys,
 };
@@ -33,8 +34,6 @@ const MAGIC: &[u8; 8] = b"UNISTORE";
 const END_MAGIC: &[u8; 4] = b"UIDX";
 /// Bytes of the file's header.
 const HEADER: usize = 64;
-/// Bytes of an entry of the index.
-const ENTRY: usize = 8 + header::HEADER;
 /// Bytes at the end of the file.
 const END: usize = 24;
 
@@ -113,7 +112,8 @@ impl FileId {
 pub(crate) struct FileWriter {
     id: FileId,
     file_path: PathBuf,
-    index_bytes: Vec<u8>,
+    /// Of the blocks so far.
+    headers: Vec<BlockHeader>,
     hasher: Hasher,
     pub file_entry: FileEntry,
     pub ordinals: (u64, u64),
@@ -140,7 +140,7 @@ impl FileWriter {
         Ok(Self {
             id,
             file_path: path,
-            index_bytes: Vec::new(),
+            headers: Vec::new(),
             hasher,
             file_entry: entry,
             ordinals: (u64::MAX, 0),
@@ -154,8 +154,7 @@ impl FileWriter {
         self.hasher.update(bytes);
         let e = &mut self.file_entry;
         for head in headers {
-            self.index_bytes.extend_from_slice(&e.bytes.to_le_bytes());
-            self.index_bytes.extend_from_slice(&head.encode());
+            self.headers.push(*head);
             e.bytes += u64::from(head.bytes);
             e.blocks += 1;
             e.rows += u64::from(head.rows);
@@ -170,12 +169,13 @@ impl FileWriter {
 
     /// Writes the index and flushes all of it to the disk.
     pub fn finish(&mut self, sealer: &BlockSealer<'_>) -> Result<()> {
-        let mut index = Vec::with_capacity(self.index_bytes.len() + SEAL_BYTES + END);
-        let binding = index_binding(sealer.keys, &self.id, self.file_entry.blocks);
-        sealer.keys.index.seal(sealer.random, binding.bytes(), &self.index_bytes, &mut index)?;
+        let (mut index, headers) = (Vec::new(), std::mem::take(&mut self.headers));
+        let (keys, random) = (sealer.keys, sealer.random);
+        let root_start = append_index(keys, random, &self.id, &headers, HEADER as u64, &mut index)?;
+        let root_at = self.file_entry.bytes + root_start as u64;
         let mut end_mark = [0; END];
         end_mark[..4].copy_from_slice(END_MAGIC);
-        end_mark[8..16].copy_from_slice(&self.file_entry.bytes.to_le_bytes());
+        end_mark[8..16].copy_from_slice(&root_at.to_le_bytes());
         let crc = crc32c::crc32c(&end_mark[..20]);
         end_mark[20..].copy_from_slice(&crc.to_le_bytes());
         index.extend_from_slice(&end_mark);
@@ -184,7 +184,6 @@ impl FileWriter {
         file.write_all(&index).with_context("append to", &self.file_path)?;
         self.hasher.update(&index);
         self.file_entry.bytes += index.len() as u64;
-        self.index_bytes = Vec::new();
         file.sync_all().with_context("sync", &self.file_path)
     }
 
@@ -203,6 +202,13 @@ impl FileWriter {
 pub(crate) struct BlockLocation {
     pub offset: u64,
     pub head: BlockHeader,
+}
+
+impl BlockLocation {
+    /// Returns where the block ends.
+    fn end(&self) -> u64 {
+        self.offset + u64::from(self.head.bytes)
+    }
 }
 
 /// A file of blocks to read from.
@@ -241,16 +247,19 @@ impl BlockFile {
             problems(Error::damage(&self.file_path, 0, "the file belongs to another place or version"));
             return Vec::new();
         }
-        match self.index(keys, id, entry) {
-            Ok(places) => places,
+        match self.root(keys, id, entry) {
+            Ok((pages, pages_at)) => self.read_pages(keys, id, &pages, pages_at, problems),
             Err(e) => {
                 problems(e);
-                self.walk_blocks(keys, id, problems)
+                let mut places = Vec::new();
+                self.walk_blocks(keys, id, HEADER as u64, 0..u32::MAX, &mut places, problems);
+                places
             }
         }
     }
 
-    fn index(&self, keys: &StoreKeys, id: &FileId, entry: &FileEntry) -> Result<Vec<BlockLocation>> {
+    /// Reads the root of the index. Returns it and where the pages begin.
+    fn root(&self, keys: &StoreKeys, id: &FileId, entry: &FileEntry) -> Result<(Vec<PageEntry>, u64)> {
         let damage_error = |offset: u64, reason: &str| Err(Error::damage(&self.file_path, offset, reason));
         if self.length != entry.bytes {
             let length_reason =
@@ -263,52 +272,100 @@ impl BlockFile {
         if end_mark[..4] != *END_MAGIC || end_mark[20..] != crc32c::crc32c(&end_mark[..20]).to_le_bytes() {
             return damage_error(end_at, "the end of the index does not match its checksum");
         }
-        let index_at = u64::from_le_bytes(end_mark[8..16].try_into().expect("eight bytes"));
-        // The index is no longer than the file.
-        let bytes = u64::from(entry.blocks) * ENTRY as u64 + SEAL_BYTES as u64;
-        if index_at.checked_add(bytes) != Some(end_at) {
+        let root_at = u64::from_le_bytes(end_mark[8..16].try_into().expect("eight bytes"));
+        // The root is no longer than the file.
+        let bytes = root_bytes(entry.blocks);
+        if root_at.checked_add(bytes) != Some(end_at) {
             return damage_error(end_at, "the index has another length than the manifest says");
         }
-        let mut index = vec![0; bytes as usize];
-        self.block_file.read_exact_at(&mut index, index_at).with_context("read", &self.file_path)?;
-        let binding = index_binding(keys, id, entry.blocks);
-        let Some(index) = keys.index.open(binding.bytes(), &mut index) else {
-            return damage_error(index_at, "the index is not as it was sealed");
+        let mut root = vec![0; bytes as usize];
+        self.block_file.read_exact_at(&mut root, root_at).with_context("read", &self.file_path)?;
+        let Some(pages) = open_root(keys, id, entry.blocks, &mut root) else {
+            return damage_error(root_at, "the index is not as it was sealed");
         };
-        let mut places = Vec::with_capacity(index.len() / ENTRY);
-        let mut next_offset = HEADER as u64;
-        for (i, e) in index.chunks_exact(ENTRY).enumerate() {
-            let offset = u64::from_le_bytes(e[..8].try_into().expect("eight bytes"));
-            let head = BlockHeader::decode(&e[8..]);
-            let sound =
-                head.ok().filter(|h| offset == next_offset && offset + u64::from(h.bytes) <= index_at);
-            let Some(head) = sound.filter(|head| head.number as usize == i) else {
-                return damage_error(
-                    index_at + (i * ENTRY) as u64,
-                    "an entry of the index that is no block's",
-                );
-            };
-            next_offset = offset + u64::from(head.bytes);
-            places.push(BlockLocation { offset, head });
+        let page_bytes: u64 = pages.iter().map(|page| u64::from(page.bytes)).sum();
+        let pages_at = root_at.checked_sub(page_bytes).filter(|pages_at| *pages_at >= HEADER as u64);
+        let begins = pages.first().is_none_or(|page| page.first_offset == HEADER as u64);
+        let are_in_order = pages.windows(2).all(|pair| pair[0].first_offset < pair[1].first_offset);
+        match pages_at.filter(|_| begins && are_in_order) {
+            Some(pages_at) => Ok((pages, pages_at)),
+            None => damage_error(root_at, "an index that is none of this file"),
         }
-        Ok(places)
     }
 
-    /// Finds blocks by their headers, as far as they follow one another.
+    /// Reads the headers of all blocks from the pages, which begin at `pages_at`. Those of a damaged page are read from the blocks.
+    fn read_pages(
+        &self,
+        keys: &StoreKeys,
+        id: &FileId,
+        pages: &[PageEntry],
+        pages_at: u64,
+        problems: &mut impl FnMut(Error),
+    ) -> Vec<BlockLocation> {
+        let (mut places, mut headers, mut page_at) = (Vec::new(), Vec::new(), pages_at);
+        let mut first_number = 0;
+        for (number, page) in pages.iter().enumerate() {
+            let end = pages.get(number + 1).map_or(pages_at, |next| next.first_offset);
+            headers.clear();
+            let mut read = || {
+                let mut sealed = vec![0; page.bytes as usize];
+                self.block_file.read_exact_at(&mut sealed, page_at).with_context("read", &self.file_path)?;
+                open_page(keys, id, (number, page), first_number, sealed, &mut headers)
+                    .map_err(|reason| Error::damage(&self.file_path, page_at, reason))?;
+                let bytes: u64 = headers.iter().map(|head| u64::from(head.bytes)).sum();
+                match page.first_offset.checked_add(bytes) == Some(end) {
+                    true => Ok(()),
+                    false => {
+                        Err(Error::damage(&self.file_path, page_at, "a page of other blocks than it has"))
+                    }
+                }
+            };
+            match read() {
+                Ok(()) => {
+                    let mut offset = page.first_offset;
+                    for head in &headers {
+                        places.push(BlockLocation { offset, head: *head });
+                        offset += u64::from(head.bytes);
+                    }
+                }
+                Err(e) => {
+                    problems(e);
+                    let numbers = first_number..first_number + page.blocks;
+                    let found = places.len();
+                    self.walk_blocks(keys, id, page.first_offset, numbers, &mut places, problems);
+                    let lost = page.blocks as usize - (places.len() - found);
+                    if lost > 0 {
+                        let offset = places[found..].last().map_or(page.first_offset, BlockLocation::end);
+                        let reason = format!("{lost} blocks from here on cannot be found without the index");
+                        problems(Error::damage(&self.file_path, offset, reason));
+                    }
+                }
+            }
+            page_at += u64::from(page.bytes);
+            first_number += page.blocks;
+        }
+        places
+    }
+
+    /// Finds the blocks with these numbers by their headers, as far as they follow one another. The first one is at this offset.
     fn walk_blocks(
         &self,
         keys: &StoreKeys,
         id: &FileId,
+        first_offset: u64,
+        numbers: Range<u32>,
+        places: &mut Vec<BlockLocation>,
         problems: &mut impl FnMut(Error),
-    ) -> Vec<BlockLocation> {
-        let (mut places, mut offset) = (Vec::new(), HEADER as u64);
-        let mut start_bytes = [0; header::START];
-        while offset + header::START as u64 <= self.length {
+    ) {
+        let (mut offset, mut start_bytes) = (first_offset, [0; header::START]);
+        for number in numbers {
+            if offset + header::START as u64 > self.length {
+                break;
+            }
             if let Err(source) = self.block_file.read_exact_at(&mut start_bytes, offset) {
                 problems(Error::Io { doing: "read", path: self.file_path.clone(), source });
                 break;
             }
-            let number = places.len() as u32;
             // The index follows the last block, and it is known to be damaged.
             let Some(head) = open_header(keys, id, number, &mut start_bytes) else { break };
             if offset + u64::from(head.bytes) > self.length {
@@ -318,16 +375,11 @@ impl BlockFile {
             places.push(BlockLocation { offset, head });
             offset += u64::from(head.bytes);
         }
-        places
     }
 
     pub fn path(&self) -> &Path {
         &self.file_path
     }
-}
-
-fn index_binding(keys: &StoreKeys, id: &FileId, blocks: u32) -> Binding {
-    Binding::new(Piece::Index, keys.store).file(id).bind_number(blocks.into())
 }
 
 /// Opens the header of a block at the beginning of `start`. Returns `None` if the header was changed after the seal.

@@ -90,8 +90,10 @@ pub(crate) const fn chunk_bytes(bytes: usize) -> usize {
 /// The header of a block: its description, without the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockHeader {
-    /// All of it, this header included.
+    /// All of it, this header included: the sum of what the header says.
     pub bytes: u32,
+    /// Trades that cancel or correct another one. Whoever adds up trades must look for those in later blocks and days.
+    pub corrections: u32,
     pub rows: u32,
     /// Token of the instrument, 0 none.
     pub instrument: InstrumentId,
@@ -172,7 +174,7 @@ impl BlockHeader {
         let mut out = [0; HEADER];
         let mut write_field =
             |offset: usize, bytes: &[u8]| out[offset..offset + bytes.len()].copy_from_slice(bytes);
-        write_field(0, &self.bytes.to_le_bytes());
+        write_field(0, &self.corrections.to_le_bytes());
         write_field(4, &self.rows.to_le_bytes());
         write_field(8, &self.instrument.0.to_le_bytes());
         write_field(12, &self.number.to_le_bytes());
@@ -203,12 +205,9 @@ impl BlockHeader {
         };
         let u16_at = |half_offset: usize| u16::from_le_bytes([b[half_offset], b[half_offset + 1]]);
         let kinds = KindSet(u64_at(16));
-        if kinds.0 == 0 || kinds.0.count_ones() as usize != kinds.iter().count() {
-            return Err("a block of a kind we do not know");
-        }
-        let fixed_min = kinds.iter().flat_map(EventKindLayout::for_kind).map(|layout| layout.fixed).min();
         let this = Self {
-            bytes: u32_at(0),
+            bytes: 0,
+            corrections: u32_at(0),
             rows: u32_at(4),
             instrument: InstrumentId(u32_at(8)),
             number: u32_at(12),
@@ -227,7 +226,27 @@ impl BlockHeader {
             }),
             tape_index: u16_at(106),
         };
-        let (rows, raw) = (this.rows as usize, this.raw_bytes as usize);
+        this.with_bytes()?.checked()
+    }
+
+    /// Makes the header with the bytes of the block that its chunks make.
+    ///
+    /// # Errors
+    /// Fails if they are more than any block has.
+    pub fn with_bytes(self) -> std::result::Result<Self, &'static str> {
+        let chunks: u64 = self.parts.iter().map(|part| u64::from(part.bytes)).sum();
+        let bytes = u32::try_from(START as u64 + chunks).map_err(|_| "a block longer than any is")?;
+        Ok(Self { bytes, ..self })
+    }
+
+    /// Checks that a seal can have written the header.
+    pub fn checked(self) -> std::result::Result<Self, &'static str> {
+        let kinds = self.kinds;
+        if kinds.0 == 0 || kinds.0.count_ones() as usize != kinds.iter().count() {
+            return Err("a block of a kind we do not know");
+        }
+        let fixed_min = kinds.iter().flat_map(EventKindLayout::for_kind).map(|layout| layout.fixed).min();
+        let (rows, raw) = (self.rows as usize, self.raw_bytes as usize);
         // An entry of the table has two bytes at least.
         let chunk_fits = |part: &ClassSize| {
             let (bytes, first_bytes) = (part.bytes as usize, part.first_bytes as usize);
@@ -236,13 +255,13 @@ impl BlockHeader {
                 && bytes.is_multiple_of(CHUNK_ALIGNMENT)
         };
         let sound = (1..=ROWS_MAX).contains(&rows)
-            && (START..=BYTES_MAX).contains(&(this.bytes as usize))
-            && this.parts.iter().all(chunk_fits)
-            && this.end_of(FieldClass::Provenance) == this.bytes as usize
+            && (START..=BYTES_MAX).contains(&(self.bytes as usize))
+            && self.parts.iter().all(chunk_fits)
+            && self.corrections <= self.rows
             && raw.is_multiple_of(LINE)
             && (rows * fixed_min.unwrap_or(LINE)..=RAW_MAX).contains(&raw)
-            && this.ts_min <= this.ts_max
-            && this.ordinal_min <= this.ordinal_max;
-        if sound { Ok(this) } else { Err("a block header with sizes that no block has") }
+            && self.ts_min <= self.ts_max
+            && self.ordinal_min <= self.ordinal_max;
+        if sound { Ok(self) } else { Err("a block header with sizes that no block has") }
     }
 }

@@ -61,6 +61,7 @@ mod frames;
 mod freshness;
 mod gather;
 mod header;
+mod index;
 mod keys;
 mod leases;
 mod manifest;

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
+use rustc_hash::FxHashMap;
 use unitape_model::{Dictionary, FieldClass};
 use unitape_tape::TapeId;
 
@@ -49,7 +51,7 @@ pub(crate) trait BlockSource: fmt::Debug {
         id: &FileId,
         entry: &FileEntry,
         problem: &mut dyn FnMut(Error),
-    ) -> Vec<BlockLocation>;
+    ) -> Arc<[BlockLocation]>;
 
     /// Reads a block into `block`, and opens its chunks of `classes`.
     ///
@@ -67,12 +69,29 @@ pub(crate) trait BlockSource: fmt::Debug {
     fn path(&self, id: &FileId) -> PathBuf;
 }
 
+/// The indexes of files that have been read, for all scans of a store. Those of files with problems are read each time.
+#[derive(Debug, Default)]
+pub(crate) struct KnownIndexes(Mutex<FxHashMap<FileId, Arc<[BlockLocation]>>>);
+
+impl KnownIndexes {
+    fn get(&self, id: &FileId) -> Option<Arc<[BlockLocation]>> {
+        self.0.lock().ok()?.get(id).cloned()
+    }
+
+    fn keep(&self, id: &FileId, index: &Arc<[BlockLocation]>) {
+        if let Ok(mut known) = self.0.lock() {
+            known.insert(*id, index.clone());
+        }
+    }
+}
+
 /// The blocks in the files of a store.
 #[derive(Debug)]
 pub(crate) struct StoredBlocks<'a> {
     store_dir: &'a Path,
     keys: &'a StoreKeys,
     opener: BlockOpener<'a>,
+    known_indexes: Option<&'a KnownIndexes>,
     /// Files that are open, the latest one last.
     open_files: Vec<(FileId, BlockFile)>,
 }
@@ -86,8 +105,14 @@ impl<'a> StoredBlocks<'a> {
             store_dir: dir,
             keys,
             opener: BlockOpener::new(keys, &manifest.day_keys),
+            known_indexes: None,
             open_files: Vec::new(),
         }
+    }
+
+    /// Keeps what it reads of indexes, and takes what others have kept.
+    pub fn with_indexes(self, known_indexes: &'a KnownIndexes) -> Self {
+        Self { known_indexes: Some(known_indexes), ..self }
     }
 
     /// Returns the index of a file among the open files, and opens it if necessary.
@@ -109,15 +134,29 @@ impl BlockSource for StoredBlocks<'_> {
         &mut self,
         id: &FileId,
         entry: &FileEntry,
-        mut problem: &mut dyn FnMut(Error),
-    ) -> Vec<BlockLocation> {
-        match self.open(id) {
-            Ok(index) => self.open_files[index].1.places(self.keys, id, entry, &mut problem),
+        problem: &mut dyn FnMut(Error),
+    ) -> Arc<[BlockLocation]> {
+        if let Some(index) = self.known_indexes.and_then(|known| known.get(id)) {
+            return index;
+        }
+        let open_index = match self.open(id) {
+            Ok(index) => index,
             Err(e) => {
                 problem(e);
-                Vec::new()
+                return Arc::default();
             }
+        };
+        let mut has_problems = false;
+        let mut note_problem = |e| {
+            has_problems = true;
+            problem(e);
+        };
+        let index = self.open_files[open_index].1.places(self.keys, id, entry, &mut note_problem);
+        let index: Arc<[BlockLocation]> = index.into();
+        if let Some(known) = self.known_indexes.filter(|_| !has_problems) {
+            known.keep(id, &index);
         }
+        index
     }
 
     fn read<'b>(

@@ -17,7 +17,7 @@ use crate::manifest::{
 use crate::rows::RowScan;
 use crate::scan::{Scan, ScanFilter};
 use crate::schema::TickSchema;
-use crate::source::{BlockSource, ScanInput, StoredBlocks};
+use crate::source::{BlockSource, KnownIndexes, ScanInput, StoredBlocks};
 
 /// A store, as its manifest describes it at the time it is opened. It does not see a seal that runs meanwhile, and its files
 /// stay for it during a compaction.
@@ -27,6 +27,7 @@ pub struct Store {
     pub(crate) manifest: Manifest,
     pub(crate) keys: StoreKeys,
     pub(crate) tokens: TokenDictionary,
+    pub(crate) indexes: KnownIndexes,
     /// While it is there, a compaction leaves the files of this store.
     _lease: Lease,
 }
@@ -163,7 +164,8 @@ impl Store {
     pub fn open(dir: &Path, key: &MasterKey) -> Result<Self> {
         let (manifest, keys, lease) = Manifest::load_with_lease(dir, key)?;
         let token_dictionary = TokenDictionary::load(dir, &keys, &manifest.names)?;
-        Ok(Self { store_dir: dir.to_owned(), manifest, keys, tokens: token_dictionary, _lease: lease })
+        let (store_dir, indexes) = (dir.to_owned(), KnownIndexes::default());
+        Ok(Self { store_dir, manifest, keys, tokens: token_dictionary, indexes, _lease: lease })
     }
 
     /// Returns the directory of the store.
@@ -259,13 +261,13 @@ impl Store {
     /// Passes each block of the store to `visit`, in the order of days, schemas and files. Returns the problems of files
     /// whose blocks cannot be found.
     pub fn for_each_block(&self, visit: &mut dyn FnMut(BlockSummary<'_>)) -> Vec<Error> {
-        let mut blocks = StoredBlocks::new(&self.store_dir, &self.keys, &self.manifest);
+        let mut blocks = self.stored_blocks();
         let files = self.manifest.parts.iter().flat_map(|part| part.files.iter().map(move |f| (part, f)));
         let mut files: Vec<_> = files.map(|(part, entry)| (part.file(entry), entry)).collect();
         files.sort_unstable_by_key(|(id, _)| *id);
         let mut problems = Vec::new();
         for (id, entry) in files {
-            for location in blocks.locations(&id, entry, &mut |e| problems.push(e)) {
+            for location in blocks.locations(&id, entry, &mut |e| problems.push(e)).iter() {
                 visit(BlockSummary {
                     day: id.day,
                     schema: id.schema,
@@ -284,6 +286,10 @@ impl Store {
         problems
     }
 
+    fn stored_blocks(&self) -> StoredBlocks<'_> {
+        StoredBlocks::new(&self.store_dir, &self.keys, &self.manifest).with_indexes(&self.indexes)
+    }
+
     /// Returns the input of scans.
     fn scan_input(&self) -> ScanInput<'_> {
         ScanInput {
@@ -291,7 +297,7 @@ impl Store {
             parts: &self.manifest.parts,
             commits: &self.manifest.commits,
             names: self.names(),
-            blocks: Box::new(StoredBlocks::new(&self.store_dir, &self.keys, &self.manifest)),
+            blocks: Box::new(self.stored_blocks()),
         }
     }
 

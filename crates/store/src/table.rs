@@ -19,7 +19,7 @@ use std::ops::Range;
 use unitape_model::schema::at;
 
 use crate::bits::{put_varint, take_varint, unzigzag, zigzag};
-use crate::column::{CONSTANT, ENCODING_BITS, EncodedColumn};
+use crate::column::{CONSTANT, ColumnReader, ENCODING_BITS, EncodedColumn};
 use crate::header::{ClassSize, chunk_bytes};
 use crate::keys::SEAL_BYTES;
 
@@ -195,6 +195,25 @@ pub(crate) struct Prediction {
     /// The other one is this cell; `None` for the ordinals.
     pub cell: Option<u16>,
     pub slope: i64,
+}
+
+impl TableColumn {
+    /// Opens the column, which has `rows` values. `bytes` has what the table was read from, and [`PAD`](crate::bits::PAD) bytes
+    /// more; `memory` is used for a dictionary.
+    pub fn open<'b>(
+        &self,
+        bytes: &'b [u8],
+        rows: usize,
+        memory: Vec<u64>,
+    ) -> Result<ColumnReader<'b>, &'static str> {
+        let reader = match &self.values {
+            ColumnValues::Constant(value) => ColumnReader::from_constant(*value, self.width, memory),
+            ColumnValues::Encoded { range, .. } => {
+                ColumnReader::open(bytes, range.clone(), self.encoding, self.width, rows, memory)?
+            }
+        };
+        Ok(reader.with_slope(self.prediction.map(|prediction| prediction.slope)))
+    }
 }
 
 impl TableEntry {

@@ -311,7 +311,10 @@ impl<'a> WindowReader<'a> {
         let mut problems = Vec::new();
         let locations = self.scan_input.blocks.locations(&id, entry, &mut |e| problems.push(e));
         let (file_index, old_blocks) = (self.files.len(), self.blocks.len());
-        for location in locations.into_iter().filter(|location| self.row_selection.wants_block(location)) {
+        for location in locations.iter().copied() {
+            if !self.row_selection.wants_block(&location) {
+                continue;
+            }
             match has_wanted_tape(&location.head, &tapes) {
                 Some(true) => self.blocks.push(ActiveBlock { file_index, location }),
                 Some(false) => {}

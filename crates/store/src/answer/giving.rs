@@ -119,7 +119,8 @@ struct Giving<'a> {
 
 impl<'a> Giving<'a> {
     fn new(store: &'a Store, depth: ReadDepth) -> Self {
-        let blocks = StoredBlocks::new(store.dir(), &store.keys, &store.manifest);
+        let blocks =
+            StoredBlocks::new(store.dir(), &store.keys, &store.manifest).with_indexes(&store.indexes);
         Self {
             store,
             read_depth: depth,
@@ -165,7 +166,7 @@ impl<'a> Giving<'a> {
                 let (id, mut problems) = (part.file(entry), Vec::new());
                 let locations = self.blocks.locations(&id, entry, &mut |e| problems.push(e));
                 let file = self.files.len() as u32;
-                for location in locations.into_iter().filter(|location| wanted.wants_block(location)) {
+                for location in locations.iter().copied().filter(|location| wanted.wants_block(location)) {
                     let head = &location.head;
                     let symbol = self.store.names().name(NameKind::Instrument, head.instrument.0);
                     let is_named = symbol.is_some() || head.instrument.0 == 0;

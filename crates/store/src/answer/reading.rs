@@ -5,6 +5,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -269,7 +270,7 @@ impl BlockSource for SentBlocks<'_> {
         id: &FileId,
         _entry: &FileEntry,
         _problem: &mut dyn FnMut(Error),
-    ) -> Vec<BlockLocation> {
+    ) -> Arc<[BlockLocation]> {
         let blocks = self.answer.blocks.get(id).into_iter().flatten();
         blocks.map(|(_, location)| *location).collect()
     }

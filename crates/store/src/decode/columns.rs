@@ -225,11 +225,13 @@ pub(super) fn open<'a>(
                     (&mut layout.columns, layout.rows)
                 }
             };
+            let mut memory = || tables.pop().unwrap_or_default();
             let chunk = match &tuples {
-                None => open_column(block, &column, rows, tables),
-                Some((count, numbers)) => open_column(block, &column, *count, tables)
+                None => column.open(block.bytes, rows, memory()),
+                Some((count, numbers)) => column
+                    .open(block.bytes, *count, memory())
                     .and_then(|members| read_members(members, *count))
-                    .and_then(|members| open_column(block, numbers, rows, tables)?.into_member(members)),
+                    .and_then(|members| numbers.open(block.bytes, rows, memory())?.into_member(members)),
             };
             let column = BlockColumn {
                 column_number: number,
@@ -270,23 +272,6 @@ pub(super) fn open<'a>(
         is_sound &= !layout.plan.has_venue || has_cell(&layout.columns, VENUE, 2);
     }
     if is_sound { Ok(()) } else { Err(BlockFault { offset: START, reason: NOT_COVERED }) }
-}
-
-/// Opens a column of `rows` values.
-fn open_column<'a>(
-    block: &OpenBlock<'a>,
-    column: &TableColumn,
-    rows: usize,
-    tables: &mut Vec<Vec<u64>>,
-) -> Result<ColumnReader<'a>, &'static str> {
-    let memory = tables.pop().unwrap_or_default();
-    let reader = match &column.values {
-        ColumnValues::Constant(value) => ColumnReader::from_constant(*value, column.width, memory),
-        ColumnValues::Encoded { range, .. } => {
-            ColumnReader::open(block.bytes, range.clone(), column.encoding, column.width, rows, memory)?
-        }
-    };
-    Ok(reader.with_slope(column.prediction.map(|prediction| prediction.slope)))
 }
 
 /// Reads the values of a cell of the tuples.

@@ -7,7 +7,7 @@ use crate::cells::EventKindLayout;
 use crate::day::Day;
 use crate::file::{BlockOpener, FileId};
 use crate::frames::{RowBuffer, SealRow};
-use crate::header::{chunk_bytes, special};
+use crate::header::{ClassSize, chunk_bytes, special};
 use crate::keys::{Binding, DayKeys, Leaf, LeafKeys, MasterKey, Piece, StoreId, StoreKeys, SystemRandomness};
 use crate::schema::TickSchema;
 use crate::table::TableReader;
@@ -422,8 +422,10 @@ fn sizes_are_checked_before_they_are_believed() {
         BlockHeader { rows: 65_537, raw_bytes: 65_537 * 64, ..head },
         BlockHeader { raw_bytes: u32::MAX / 64 * 64, ..head },
         BlockHeader { raw_bytes: 64, ..head },
-        BlockHeader { bytes: 10, ..head },
-        BlockHeader { bytes: u32::MAX, ..head },
+        BlockHeader { corrections: 11, ..head },
+        BlockHeader { parts: head.parts.map(|part| ClassSize { bytes: u32::MAX / 16 * 16, ..part }), ..head },
+        BlockHeader { parts: head.parts.map(|part| ClassSize { first_bytes: 16, ..part }), ..head },
+        BlockHeader { parts: head.parts.map(|part| ClassSize { bytes: part.bytes + 1, ..part }), ..head },
         BlockHeader { ts_min: UnixNanos(1), ts_max: UnixNanos(0), ..head },
     ] {
         assert!(BlockHeader::decode(&bad.encode()).is_err(), "{bad:?}");

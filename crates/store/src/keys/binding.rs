@@ -14,6 +14,7 @@ pub(crate) enum Piece {
     Manifest = 1,
     Names = 2,
     DayKey = 3,
+    /// The root of the index of a file.
     Index = 4,
     BlockHeader = 5,
     Chunk = 6,
@@ -23,6 +24,7 @@ pub(crate) enum Piece {
     AccessKey = 9,
     NamesKey = 10,
     IndexKey = 11,
+    IndexPage = 12,
 }
 
 /// A binding of 96 bytes, drawn in `docs/formats-store.md`. Fields that do not concern a piece are zero.
@@ -62,7 +64,7 @@ impl Binding {
         self.commit(id.generation, id.commit).day(id.day)
     }
 
-    /// Binds the piece to a number: of a block in its file, of the blocks of an index, of the first byte of names.
+    /// Binds the piece to a number: of a block in its file, of the blocks of an index, of a page of it, of the first byte of names.
     pub fn bind_number(mut self, number: u64) -> Self {
         self.write_field(84, &number.to_le_bytes());
         self

@@ -101,9 +101,7 @@ fn mend_lengths(block: &mut [u8]) {
         u32::from_le_bytes(block[offset..offset + 4].try_into().expect("four bytes")) as usize
     };
     let last = block.len().saturating_sub(START + part(76) + part(86)) / CHUNK_ALIGNMENT * CHUNK_ALIGNMENT;
-    let bytes = START + part(76) + part(86) + last;
     let last_first = part(100).min(last);
     block[96..100].copy_from_slice(&(last as u32).to_le_bytes());
     block[100..104].copy_from_slice(&(last_first as u32).to_le_bytes());
-    block[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
 }
