@@ -232,6 +232,7 @@ impl Compaction<'_> {
                 parts,
                 commits: &[],
                 names: &names,
+                sealed_names: None,
                 blocks: Box::new(StoredBlocks::new(store.dir, &store.keys, &store.manifest)),
             };
             let segments = day_segments(&input, &selection, None, false);

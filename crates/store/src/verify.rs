@@ -4,6 +4,7 @@
 //! covers every byte of every file. The third check needs the master key: that blocks open, decode and have the number
 //! in the manifest.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
@@ -14,13 +15,14 @@ use unitape_model::{Event, FieldClass, NameKind, UnixNanos};
 
 use crate::day::{Day, DayRule};
 use crate::decode::{BlockDecoder, FrameBatch, RowFilter};
-use crate::dictionary::TokenDictionary;
+use crate::dictionary::{SealedNames, TokenDictionary};
 use crate::error::{Error, Result};
 use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};
 use crate::keys::{AccessKeys, Hasher, MasterKey, PublicKey, StoreId, StoreKeys, hex};
 use crate::leases::{self, Lease};
 use crate::manifest::{
-    DICTIONARY, FileDigest, FileEntry, ListedFiles, Manifest, ManifestFile, SealedPart, read_manifest,
+    FileDigest, FileEntry, ListedFiles, Manifest, ManifestFile, SealedPart, dictionary_revision,
+    read_manifest,
 };
 use crate::scan::PROBLEMS_MAX;
 use crate::schema::TickSchema;
@@ -217,25 +219,28 @@ impl Verifier<'_> {
             self.file(name, digest)?;
         }
         if let Some((manifest, keys)) = opened {
-            let names = self.check_names(manifest, keys);
+            let names = self.check_names(manifest, keys)?;
             self.check_blocks(signed, manifest, keys, names.as_ref())?;
         }
         self.find_foreign(signed)
     }
 
-    /// Opens the dictionary, if it is there.
-    fn check_names(&mut self, manifest: &Manifest, keys: &StoreKeys) -> Option<TokenDictionary> {
-        let path = self.store_dir.join(DICTIONARY);
-        if !is_file(&path) {
-            return None;
+    /// Opens every name of the dictionary, if it is there.
+    fn check_names(&mut self, manifest: &Manifest, keys: &StoreKeys) -> Result<Option<TokenDictionary>> {
+        let path = manifest.dictionary().map(|(name, _)| self.store_dir.join(name));
+        let Some(path) = path.filter(|path| is_file(path)) else { return Ok(None) };
+        let problems = SealedNames::check(self.store_dir, keys, manifest);
+        if !problems.is_empty() {
+            self.retract_finding(&path);
         }
-        let names = TokenDictionary::load(self.store_dir, keys, &manifest.names);
-        names
-            .map_err(|e| {
-                self.retract_finding(&path);
-                self.add_problem(e);
-            })
-            .ok()
+        for problem in problems {
+            match problem {
+                Error::EarlierBuild { .. } => return Err(problem),
+                problem => self.add_problem(problem),
+            }
+        }
+        // With a problem they are not read, which has been reported.
+        Ok(TokenDictionary::load(self.store_dir, keys, manifest).ok())
     }
 
     /// Compares a file with its length and hash.
@@ -265,7 +270,7 @@ impl Verifier<'_> {
         }
         if length > digest.bytes {
             let extra_bytes = length - digest.bytes;
-            if name == DICTIONARY {
+            if dictionary_revision(name).is_some() {
                 // A killed seal appended these bytes. The next seal cuts them off.
                 self.add_finding(
                     FindingKind::LeftOver,
@@ -430,9 +435,10 @@ impl Verifier<'_> {
                         }
                     }
                 }
-                DICTIONARY if expected.contains(&path) => {}
-                DICTIONARY if is_file(&path) => {
-                    self.add_finding(FindingKind::LeftOver, &path, None, "names of a seal that did not end");
+                _ if expected.contains(&path) => {}
+                _ if is_left_dictionary(name, signed) && is_file(&path) => {
+                    let reason = "names of a change that did not end, or that a reader may still have";
+                    self.add_finding(FindingKind::LeftOver, &path, None, reason);
                 }
                 _ if is_day(name) && is_directory(&path) => self.foreign_of_day(&path, signed, &expected),
                 _ => self.foreign_at(&path),
@@ -583,10 +589,15 @@ impl BlockChecker<'_> {
             };
             *ordinals = (ordinals.0.min(key.ordinal), ordinals.1.max(key.ordinal));
             let event = Event::new(self.batch.frame(key)).expect("only whole frames are decoded");
-            let venue_name = |venue| self.names.and_then(|names| names.names.name(NameKind::Venue, venue));
-            // Without the names, the days of a calendar are not known.
-            let is_dated = self.day_rule.has_calendar() && self.names.is_none()
-                || self.day_rule.day_of(&event, venue_name) == id.day;
+            let is_erased = Cell::new(false);
+            let venue_name = |venue| {
+                let names = self.names?;
+                is_erased.set(names.sealed().is_some_and(|sealed| sealed.is_erased(NameKind::Venue, venue)));
+                names.names.name(NameKind::Venue, venue)
+            };
+            // Without the name of the venue, the day of a calendar is not known.
+            let is_dated = self.day_rule.day_of(&event, venue_name) == id.day
+                || self.day_rule.has_calendar() && (self.names.is_none() || is_erased.get());
             if !is_dated || TickSchema::for_kind(event.kind()) != Some(id.schema) {
                 return damage_error("it has an event of another day or schema");
             }
@@ -619,6 +630,13 @@ impl FileCounts {
         (self.blocks, self.rows, self.raw_bytes) == (entry.blocks, entry.rows, entry.raw_bytes)
             && self.time_range == (UnixNanos(entry.ts_min), UnixNanos(entry.ts_max))
     }
+}
+
+/// Returns whether an unlisted file is a dictionary of an earlier revision, or of one that did not come.
+fn is_left_dictionary(name: &str, signed: &SignedPart) -> bool {
+    let Some(revision) = dictionary_revision(name) else { return false };
+    let listed = signed.files.keys().find_map(|path| dictionary_revision(path));
+    revision > signed.revision || listed.is_none_or(|listed| revision < listed)
 }
 
 fn is_file(path: &Path) -> bool {
