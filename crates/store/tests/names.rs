@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 use unitape_model::NameKind;
 use unitape_store::{
+    Store,
     AsOf, CompactOptions, Error, FindingKind, NameErasure, ScanFilter, SealOptions, SystemRandomness,
     TickSchema, VerifyKey, VerifyOptions, compact, erase_name, verify,
 };
@@ -18,6 +19,11 @@ fn names_in(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = names.filter(|name| name.starts_with("dictionary")).collect();
     names.sort();
     names
+}
+
+/// All events of a store, and the number of problems.
+fn all(store: &Store) -> (Vec<common::Seen>, usize) {
+    seen_in_store(store, &ScanFilter::default())
 }
 
 #[test]
@@ -30,7 +36,6 @@ fn an_erased_name_is_nowhere_and_its_events_stay() {
     let reader = open(&store).unwrap();
     let name = reader.names().name(NameKind::Instrument, 2).unwrap().to_owned();
     let filter = ScanFilter { symbols: vec![name.clone()], ..ScanFilter::default() };
-    let all = |store| seen_in_store(store, &ScanFilter::default());
     let (before, problems) = all(&reader);
     assert!(problems == 0 && !seen_in_store(&reader, &filter).0.is_empty());
 

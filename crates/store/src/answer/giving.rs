@@ -240,11 +240,6 @@ impl<'a> Giving<'a> {
                 Err(problem) => self.report_problem(&id, problem)?,
             }
         }
-        let names = used_names.named_tokens(store.names());
-        if let Some(Error::Damage { path, offset, reason, .. }) = store.damaged_name() {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            self.problems.push(format!("{name}: at offset {offset}: {reason}"));
-        }
         let unnamed = self.problem_count - self.problems.len() as u64;
         if unnamed > 0 {
             self.problems.push(format!("{unnamed} further problems are not named"));
@@ -268,6 +263,11 @@ impl<'a> Giving<'a> {
                     });
                 }
             }
+        }
+        let names = used_names.named_tokens(store.names());
+        if let Some(Error::Damage { path, offset, reason, .. }) = store.damaged_name() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            self.problems.push(format!("{name}: at offset {offset}: {reason}"));
         }
         let depth = self.read_depth;
         let last_class = *depth.classes().last().expect("a class at least");

@@ -157,6 +157,7 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
         &["store", "info", &missing],
         &["store", "scan", "hs", "--as-of", &missing],
         &["store", "compact", &missing],
+        &["store", "erase", "hs", "--name", &missing],
         &["store", "verify", "hs", "--public-key", &missing],
         &["decode", "jsonl", &name],
         &["decode", "fix", "h.fix"],

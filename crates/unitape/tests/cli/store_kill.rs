@@ -117,10 +117,13 @@ fn a_change_whose_disk_fails_loses_nothing() {
     };
     let compact = |store: &Path| keyed(&["store", "compact"], store, &key);
     let erase = |store: &Path| keyed(&["store", "erase", "--date", "2024-03-11"], store, &key);
+    let events = run(keyed(&["store", "scan", "--json"], &old, &key)).code(0).lines();
+    let instrument = events.iter().find_map(|event| event["instr"].as_str()).unwrap().to_owned();
+    let name = |store: &Path| keyed(&["store", "erase", "--name", &instrument], store, &key);
     let rekey = |store: &Path| keyed(&["store", "rekey", "--new-key", &new_key], store, &key);
     type Arguments<'a> = &'a dyn Fn(&Path) -> Vec<OsString>;
-    let changes: [(&str, Arguments<'_>); 4] =
-        [("seal", &seal), ("compact", &compact), ("erase", &erase), ("rekey", &rekey)];
+    let changes: [(&str, Arguments<'_>); 5] =
+        [("seal", &seal), ("compact", &compact), ("erase", &erase), ("name", &name), ("rekey", &rekey)];
     // The key that opens the store, and what is in it.
     let state = |store: &Path| {
         let with_new = run(keyed(&["store", "scan", "--json"], store, &new_key));
@@ -152,8 +155,13 @@ fn a_change_whose_disk_fails_loses_nothing() {
             }
             let used_key = if found.0 { &new_key } else { &key };
             run(keyed(&["store", "verify"], &store, used_key)).code(0);
-            // Whoever has rekeyed it cannot do that again with the old key.
-            if !found.0 {
+            // Whoever has rekeyed it cannot do that again with the old key, and an erased name is unknown.
+            if found.0 || change == "name" && found == after {
+                run(args(&store)).code(1);
+                // The next change removes what was left.
+                let words = ["store", "compact", "--date", "1999-01-01"];
+                run(keyed(&words, &store, used_key)).code(0);
+            } else {
                 let again = run(args(&store));
                 assert_eq!(again.code, Some(0), "{name}: {}", again.stderr);
             }
