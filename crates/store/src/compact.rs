@@ -204,7 +204,7 @@ impl Compaction<'_> {
         drop(writer);
         // Unless this one is confirmed, the manifest before may come back, and with it the files that it names.
         confirmed?;
-        store.remove_unnamed(Some(day))?;
+        store.remove_replaced(Some(day))?;
         Ok(compacted)
     }
 

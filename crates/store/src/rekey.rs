@@ -55,7 +55,7 @@ pub fn erase_day(store: &Path, key: &MasterKey, day: Day, random: &dyn Randomnes
     }
     manifest.remove_day(day);
     manifest.store_manifest(dir, keys, random)??;
-    writer.remove_unnamed(Some(day))?;
+    writer.remove_replaced(Some(day))?;
     report.kept_files = writer.kept_files([&day]);
     Ok(report)
 }
@@ -91,8 +91,8 @@ pub fn erase_name(store: &Path, key: &MasterKey, name: &str, random: &dyn Random
     }
     let (path, digest) = dictionary.write_without(dir, keys, manifest, &tokens, random)?;
     manifest.replace_dictionary(path, digest);
-    // If this fails, the next change removes the file of the two that does not count.
+    // If this fails, the next change removes the dictionary that does not count.
     manifest.store_manifest(dir, keys, random)??;
-    writer.remove_unnamed(None)?;
+    writer.remove_replaced(None)?;
     Ok(NameErasure { tokens, kept_files: writer.kept_dictionaries() })
 }

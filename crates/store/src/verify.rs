@@ -4,25 +4,23 @@
 //! covers every byte of every file. The third check needs the master key: that blocks open, decode and have the number
 //! in the manifest.
 
-use std::cell::Cell;
+mod blocks;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use unitape_model::{Event, FieldClass, NameKind, UnixNanos};
-
-use crate::day::{Day, DayRule};
-use crate::decode::{BlockDecoder, FrameBatch, RowFilter};
+use self::blocks::{BlockChecker, FileCounts};
+use crate::day::Day;
 use crate::dictionary::{SealedNames, TokenDictionary};
 use crate::error::{Error, Result};
-use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};
+use crate::file::{BlockFile, BlockOpener, FileId};
 use crate::keys::{AccessKeys, Hasher, MasterKey, PublicKey, StoreId, StoreKeys, hex};
 use crate::leases::{self, Lease};
 use crate::manifest::{
-    FileDigest, FileEntry, ListedFiles, Manifest, ManifestFile, SealedPart, dictionary_revision,
-    read_manifest,
+    FileDigest, ListedFiles, Manifest, ManifestFile, SealedPart, dictionary_revision, read_manifest,
 };
 use crate::scan::PROBLEMS_MAX;
 use crate::schema::TickSchema;
@@ -339,14 +337,7 @@ impl Verifier<'_> {
                 return Ok(());
             }
         };
-        let mut blocks = BlockChecker {
-            names,
-            day_rule,
-            opener: BlockOpener::new(keys, &manifest.day_keys),
-            decoder: BlockDecoder::default(),
-            batch: FrameBatch::default(),
-            block: Vec::new(),
-        };
+        let mut blocks = BlockChecker::new(names, day_rule, BlockOpener::new(keys, &manifest.day_keys));
         for part in &manifest.parts {
             let (mut ordinals, mut is_whole) = (vec![(u64::MAX, 0); part.tapes.len()], true);
             for entry in &part.files {
@@ -549,86 +540,6 @@ impl Verifier<'_> {
         if self.report.findings.len() < PROBLEMS_MAX {
             self.report.findings.push(finding);
         }
-    }
-}
-
-/// Opens and decodes blocks.
-struct BlockChecker<'a> {
-    /// The names of the store, if they can be read.
-    names: Option<&'a TokenDictionary>,
-    day_rule: DayRule,
-    opener: BlockOpener<'a>,
-    decoder: BlockDecoder,
-    batch: FrameBatch,
-    block: Vec<u8>,
-}
-
-impl BlockChecker<'_> {
-    /// Opens all chunks of a block, makes its frames, and counts them.
-    fn check_block(
-        &mut self,
-        file: &BlockFile,
-        id: &FileId,
-        location: &BlockLocation,
-        counts: &mut FileCounts,
-    ) -> Result<()> {
-        let (head, number) = (&location.head, location.head.number);
-        let open_block = self.opener.read_block(file, id, location, &FieldClass::ALL, &mut self.block)?;
-        self.batch.clear();
-        self.decoder.decode(&open_block, head, &RowFilter::all(), &mut self.batch).map_err(|flaw| {
-            Error::block_damage(file.path(), number, location.offset + flaw.offset as u64, flaw.reason)
-        })?;
-        let damage_error =
-            |reason: &str| Err(Error::block_damage(file.path(), number, location.offset, reason));
-        if self.batch.keys.len() as u64 != u64::from(head.rows) {
-            return damage_error("it has not as many rows as its header says");
-        }
-        for key in &self.batch.keys {
-            let Some(ordinals) = counts.ordinals.get_mut(key.tape_rank as usize) else {
-                return damage_error("it has an event of a tape that its part does not have");
-            };
-            *ordinals = (ordinals.0.min(key.ordinal), ordinals.1.max(key.ordinal));
-            let event = Event::new(self.batch.frame(key)).expect("only whole frames are decoded");
-            let is_erased = Cell::new(false);
-            let venue_name = |venue| {
-                let names = self.names?;
-                is_erased.set(names.sealed().is_some_and(|sealed| sealed.is_erased(NameKind::Venue, venue)));
-                names.names.name(NameKind::Venue, venue)
-            };
-            // Without the name of the venue, the day of a calendar is not known.
-            let is_dated = self.day_rule.day_of(&event, venue_name) == id.day
-                || self.day_rule.has_calendar() && (self.names.is_none() || is_erased.get());
-            if !is_dated || TickSchema::for_kind(event.kind()) != Some(id.schema) {
-                return damage_error("it has an event of another day or schema");
-            }
-        }
-        counts.blocks += 1;
-        counts.rows += u64::from(head.rows);
-        counts.raw_bytes += u64::from(head.raw_bytes);
-        counts.time_range = (counts.time_range.0.min(head.ts_min), counts.time_range.1.max(head.ts_max));
-        Ok(())
-    }
-}
-
-/// The counts of a file's contents.
-struct FileCounts {
-    blocks: u32,
-    rows: u64,
-    raw_bytes: u64,
-    time_range: (UnixNanos, UnixNanos),
-    /// The first and the last ordinal of each tape of the part, by its index.
-    ordinals: Vec<(u64, u64)>,
-}
-
-impl FileCounts {
-    fn new(tapes: usize) -> Self {
-        let time_range = (UnixNanos(i64::MAX), UnixNanos(i64::MIN));
-        Self { blocks: 0, rows: 0, raw_bytes: 0, time_range, ordinals: vec![(u64::MAX, 0); tapes] }
-    }
-
-    fn are_of(&self, entry: &FileEntry) -> bool {
-        (self.blocks, self.rows, self.raw_bytes) == (entry.blocks, entry.rows, entry.raw_bytes)
-            && self.time_range == (UnixNanos(entry.ts_min), UnixNanos(entry.ts_max))
     }
 }
 

@@ -125,6 +125,17 @@ impl<'a> StoreWriter<'a> {
         Ok(())
     }
 
+    /// Removes files as [`StoreWriter::remove_unnamed`] does, after a change that counts already.
+    ///
+    /// # Errors
+    /// Fails with [`Error::NotRemoved`] if the system refuses.
+    pub fn remove_replaced(&mut self, date: Option<Day>) -> Result<()> {
+        self.remove_unnamed(date).map_err(|e| match e {
+            Error::Io { path, source, .. } => Error::NotRemoved { path, source },
+            e => e,
+        })
+    }
+
     /// Counts the replaced files of these days that stay for now, because a reader may read them.
     pub fn kept_files<'d>(&self, days: impl IntoIterator<Item = &'d Day>) -> u64 {
         let days: Vec<&Day> = days.into_iter().collect();

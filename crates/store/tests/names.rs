@@ -9,8 +9,7 @@ use std::fs;
 use std::path::Path;
 use unitape_model::NameKind;
 use unitape_store::{
-    Store,
-    AsOf, CompactOptions, Error, FindingKind, NameErasure, ScanFilter, SealOptions, SystemRandomness,
+    AsOf, CompactOptions, Error, FindingKind, NameErasure, ScanFilter, SealOptions, Store, SystemRandomness,
     TickSchema, VerifyKey, VerifyOptions, compact, erase_name, verify,
 };
 

@@ -109,7 +109,7 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
     let missing = format!("gone{HOSTILE}");
     let params = json!({"wash_trade": {(missing.clone()): 1}}).to_string();
     ran(&["watch", "run", "h", "--alerts", "ha", "--until-end"]).code(0);
-    let table: [&[&str]; 61] = [
+    let table: [&[&str]; 62] = [
         &["tape", "cat", "h"],
         &["tape", "cat", "h", "--full", "--all"],
         &["tape", "cat", "hf"],

@@ -78,17 +78,26 @@ fn an_erased_name_is_nowhere() {
     assert_eq!(rows(&["--symbols", "I1"]).len(), 2);
     let erased = command("erase", &store, &["--name", "I1", "--json"]).code(0).json();
     let tokens = serde_json::json!([{ "kind": "instrument", "token": 1, "shown": "erased-1" }]);
-    assert_eq!((&erased["name"], &erased["tokens"], &erased["kept_files"]), (&"I1".into(), &tokens, &0.into()));
+    assert_eq!(
+        (&erased["name"], &erased["tokens"], &erased["kept_files"]),
+        (&"I1".into(), &tokens, &0.into())
+    );
     for options in [&[][..], &["--as-of", "1"]] {
         let rows = rows(options);
         assert!(rows.len() == 2 && rows.iter().all(|row| row["instr"] == "erased-1"), "{rows:?}");
     }
     for row in rows(&["--schema", "mbo"]) {
-        assert_eq!((&row["symbol"], &row["venue"], &row["instrument_id"]), (&"erased-1".into(), &"XLON".into(), &1.into()));
+        assert_eq!(
+            (&row["symbol"], &row["venue"], &row["instrument_id"]),
+            (&"erased-1".into(), &"XLON".into(), &1.into())
+        );
     }
     for name in ["I1", "erased-1"] {
         let found = command("scan", &store, &["--symbols", name, "--json"]).code(0);
-        assert!(found.stdout.is_empty() && found.stderr.contains("nothing in the store has the symbol"), "{found:?}");
+        assert!(
+            found.stdout.is_empty() && found.stderr.contains("nothing in the store has the symbol"),
+            "{found:?}"
+        );
     }
     let info = command("info", &store, &["--symbols", "--json"]).code(0).lines();
     assert!(info.iter().all(|line| line["symbol"] == "erased-1"), "{info:?}");

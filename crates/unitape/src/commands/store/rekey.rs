@@ -2,8 +2,8 @@
 
 use super::KeyArgs;
 use crate::output::{self, CommandFailure, CommandOutcome, grouped, note, say};
-use std::path::PathBuf;
 use std::path::Path;
+use std::path::PathBuf;
 use unitape_store::{
     Day, EraseReport, Error, MasterKey, NameErasure, SystemRandomness, erase_day, erase_name, rekey,
 };
