@@ -18,11 +18,14 @@ pub trait NameSource: fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe {
     fn open(&self, kind: NameKind, id: u32) -> Option<String>;
 }
 
+/// A name that was opened, or that cannot be; empty if nobody has asked for it.
+type OpenedName = OnceLock<Option<Box<str>>>;
+
 /// The names of a source, each with room for the text that was opened.
 #[derive(Debug)]
 pub(crate) struct LazyNames {
     source: Arc<dyn NameSource>,
-    opened: [Box<[OnceLock<Option<Box<str>>>]>; NameKind::COUNT],
+    opened: [Box<[OpenedName]>; NameKind::COUNT],
 }
 
 impl LazyNames {
