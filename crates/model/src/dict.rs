@@ -1,9 +1,11 @@
 //! Names and their ids.
 
 use crate::id::{NAME_BYTES_MAX, NameKind};
+use crate::name_source::{LazyNames, NameSource};
 use crate::words;
 use hashbrown::DefaultHashBuilder;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 /// Assigns or finds the id of a name while an event is being built.
 pub trait NameResolver {
@@ -34,6 +36,9 @@ pub trait NameResolver {
 #[derive(Clone, Debug, Default)]
 pub struct Dictionary {
     tables: [DictionaryTable; NameKind::COUNT],
+    /// Names that are opened when they are asked for. Their ids come first, and are empty in the tables: a name that a table has
+    /// is found without a look at this.
+    lazy: Option<Arc<LazyNames>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -47,10 +52,24 @@ struct DictionaryTable {
 }
 
 impl Dictionary {
+    /// Makes a dictionary of the names of `source`, which are opened one by one when they are asked for. Names that are interned
+    /// later get the ids behind them.
+    pub fn with_source(source: Arc<dyn NameSource>) -> Self {
+        let (mut this, lazy) = (Self::default(), LazyNames::new(source));
+        for kind in NameKind::ALL {
+            this.tables[kind as usize].ends.resize(lazy.count(kind), 0);
+        }
+        this.lazy = Some(Arc::new(lazy));
+        this
+    }
+
     /// Looks up the id of `name`.
     #[inline]
     pub fn get(&self, dict: NameKind, name: &[u8]) -> Option<u32> {
-        self.tables[dict as usize].get(name)
+        match (self.tables[dict as usize].get(name), &self.lazy) {
+            (None, Some(lazy)) => lazy.find(dict, name),
+            (found, _) => found,
+        }
     }
 
     /// Begins a lookup of a name of at most [`SOUGHT_BYTES`] of ASCII, and prefetches the cache line of its entry.
@@ -81,17 +100,24 @@ impl Dictionary {
     #[inline]
     pub fn finish_lookup(&self, s: &NameLookup) -> Option<u32> {
         let table = &self.tables[s.dict as usize];
-        if s.len as usize <= SHORT_BYTES {
+        let found = if s.len as usize <= SHORT_BYTES {
             table.short_names.find(s.hash, |e| e.word == s.words[0] && e.len == s.len)
         } else {
             table.long_names.find(s.hash, |e| e.words == s.words && e.len == s.len)
+        };
+        match (found, &self.lazy) {
+            (None, Some(lazy)) => lazy.find(s.dict, s.name(&mut [0; SOUGHT_BYTES])),
+            (found, _) => found,
         }
     }
 
     /// Looks up the name of `id`.
     pub fn name(&self, dict: NameKind, id: u32) -> Option<&str> {
-        // None is empty but those that were left out.
-        let bytes = self.tables[dict as usize].name(id).filter(|name| !name.is_empty())?;
+        let bytes = self.tables[dict as usize].name(id)?;
+        // A name is empty only if it was left out, or if a source has it.
+        if bytes.is_empty() {
+            return self.lazy.as_ref()?.name(dict, id);
+        }
         Some(std::str::from_utf8(bytes).expect("only UTF-8 is interned"))
     }
 
@@ -146,22 +172,31 @@ impl Dictionary {
         }
         let end = table.ends.last().copied().unwrap_or(0);
         table.ends.resize(id as usize - 1, end);
-        table.insert(name, id);
+        self.insert_defined(dict, id, name);
         true
     }
 
     /// Takes over a definition read from a tape. Returns false if it does not follow the definitions before it.
     #[must_use]
     pub fn define(&mut self, dict: NameKind, id: u32, name: &[u8]) -> bool {
-        let table = &mut self.tables[dict as usize];
-        if id as usize <= table.ends.len() {
-            return !name.is_empty() && table.name(id) == Some(name);
+        if id <= self.len(dict) {
+            return self.name(dict, id).is_some_and(|known| known.as_bytes() == name);
         }
+        let table = &mut self.tables[dict as usize];
         let is_next_id = id as usize == table.ends.len() + 1 && std::str::from_utf8(name).is_ok();
         if is_next_id {
-            table.insert(name, id);
+            self.insert_defined(dict, id, name);
         }
         is_next_id
+    }
+
+    /// Adds a defined name. If an earlier id has the same name, it is found under that one.
+    fn insert_defined(&mut self, dict: NameKind, id: u32, name: &[u8]) {
+        let table = &mut self.tables[dict as usize];
+        match &self.lazy {
+            Some(lazy) if lazy.find(dict, name).is_some() => table.append_text(name),
+            _ => table.insert(name, id),
+        }
     }
 
     /// Counts the names in `dict`.
@@ -170,8 +205,9 @@ impl Dictionary {
         self.tables[dict as usize].ends.len() as u32
     }
 
-    /// Forgets all names and keeps the memory.
+    /// Forgets all names, also those of a source, and keeps the memory.
     pub fn clear(&mut self) {
+        self.lazy = None;
         for t in self.tables.iter_mut().filter(|t| !t.ends.is_empty()) {
             t.clear();
         }
@@ -460,9 +496,13 @@ impl DictionaryTable {
         Some(&self.name_text[text_start..text_end])
     }
 
-    fn insert(&mut self, name: &[u8], id: u32) {
+    fn append_text(&mut self, name: &[u8]) {
         self.name_text.extend_from_slice(name);
         self.ends.push(u32::try_from(self.name_text.len()).expect("names under 4 GiB"));
+    }
+
+    fn insert(&mut self, name: &[u8], id: u32) {
+        self.append_text(name);
         if name.len() <= SHORT_BYTES {
             let entry = ShortName { word: words::word(name), len: name.len() as u32, id };
             self.short_names.insert(entry, &self.seeds);

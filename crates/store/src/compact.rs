@@ -204,7 +204,7 @@ impl Compaction<'_> {
         drop(writer);
         // Unless this one is confirmed, the manifest before may come back, and with it the files that it names.
         confirmed?;
-        store.remove_unnamed(Some(day))?;
+        store.remove_replaced(Some(day))?;
         Ok(compacted)
     }
 
@@ -232,6 +232,7 @@ impl Compaction<'_> {
                 parts,
                 commits: &[],
                 names: &names,
+                sealed_names: None,
                 blocks: Box::new(StoredBlocks::new(store.dir, &store.keys, &store.manifest)),
             };
             let segments = day_segments(&input, &selection, None, false);

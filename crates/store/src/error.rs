@@ -139,6 +139,17 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
+    /// A change counts, but a file that no longer belongs to the store could not be removed.
+    #[error(
+        "io: the store has the change, but {} could not be removed ({source}); the next command that changes the store tries again",
+        path.display()
+    )]
+    NotRemoved {
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
     /// The tape cannot be read.
     #[error(transparent)]
     Tape(#[from] unitape_tape::Error),
@@ -207,7 +218,9 @@ impl Error {
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::Answer(_) => ErrorCause::Outside,
-            Self::Io { source, .. } | Self::Unconfirmed { source, .. } => ErrorCause::from_io(source),
+            Self::Io { source, .. } | Self::Unconfirmed { source, .. } | Self::NotRemoved { source, .. } => {
+                ErrorCause::from_io(source)
+            }
             Self::Damage { .. } | Self::Unchecked { .. } | Self::OtherTape { .. } | Self::NoDayKey(_) => {
                 ErrorCause::Data
             }

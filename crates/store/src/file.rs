@@ -23,9 +23,7 @@ use crate::decode::OpenBlock;
 use crate::error::{Error, IoContext, Result};
 use crate::header::{self, BlockHeader, ClassSize, chunk_bytes, special};
 use crate::index::{PageEntry, append_index, open_page, open_root, root_bytes};
-use crate::keys::{
-    Binding, Cipher, DayKeys, Hasher, KeyOfLeaf, Leaf, LeafKeys, Piece, SEAL_BYTES, StoreId, StoreKeys,
-};
+use crate::keys::{Binding, Cipher, DayKeys, Hasher, KeyOfLeaf, Leaf, LeafKeys, Piece, StoreId, StoreKeys};
 use crate::manifest::{FileDigest, FileEntry};
 use crate::schema::TickSchema;
 use crate::table::TableReader;

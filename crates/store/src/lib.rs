@@ -92,7 +92,7 @@ pub use error::{Error, Result};
 pub use freshness::{Freshness, GenerationMemory};
 pub use keys::{KEY_FILE_VARIABLE, MasterKey, PublicKey, Randomness, SystemRandomness};
 pub use manifest::{AsOf, GenerationSummary, check_format};
-pub use rekey::{EraseReport, erase_day, rekey};
+pub use rekey::{EraseReport, NameErasure, erase_day, erase_name, rekey};
 pub use rows::RowScan;
 pub use scan::{Scan, ScanFilter, StoredEvent};
 pub use schema::TickSchema;

@@ -1,9 +1,12 @@
-//! Another master key for a store, and the end of a day.
+//! Another master key for a store, and the end of a day or a name.
 
 use std::path::Path;
 
+use unitape_model::NameKind;
+
 use crate::day::Day;
-use crate::error::Result;
+use crate::dictionary::TokenDictionary;
+use crate::error::{Error, Result};
 use crate::keys::{MasterKey, Randomness};
 use crate::writer::StoreWriter;
 
@@ -52,7 +55,44 @@ pub fn erase_day(store: &Path, key: &MasterKey, day: Day, random: &dyn Randomnes
     }
     manifest.remove_day(day);
     manifest.store_manifest(dir, keys, random)??;
-    writer.remove_unnamed(Some(day))?;
+    writer.remove_replaced(Some(day))?;
     report.kept_files = writer.kept_files([&day]);
     Ok(report)
+}
+
+/// A name that was erased.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NameErasure {
+    /// The kinds that had the name, and its token in each.
+    pub tokens: Vec<(NameKind, u32)>,
+    /// Dictionaries that stay for now, because a reader may read them.
+    pub kept_files: u64,
+}
+
+/// Erases a name, of each kind that has it: an instrument, a venue, an owner and so on. Its tokens and its events stay, and readers
+/// give the name as `erased-` and the token. If it is sealed again, it gets another token. Text of an event that is no name of a
+/// kind stays as it is.
+///
+/// A copy of the dictionary from before opens with the key of the store, and still has the name.
+///
+/// # Errors
+/// Fails if there is no store, if the key is another one, if the dictionary is damaged, if nothing has the name, or if somebody
+/// else changes the store. The name then stays.
+pub fn erase_name(store: &Path, key: &MasterKey, name: &str, random: &dyn Randomness) -> Result<NameErasure> {
+    let mut writer = StoreWriter::open(store, key, random)?;
+    let StoreWriter { dir, manifest, keys, .. } = &mut writer;
+    let dictionary = TokenDictionary::load(dir, keys, manifest)?;
+    let tokens = dictionary.find_in_all_kinds(name);
+    if let Some(damage) = dictionary.sealed().and_then(|sealed| sealed.damage()) {
+        return Err(damage);
+    }
+    if tokens.is_empty() {
+        return Err(Error::UnknownName { kind: "name", name: name.to_owned() });
+    }
+    let (path, digest) = dictionary.write_without(dir, keys, manifest, &tokens, random)?;
+    manifest.replace_dictionary(path, digest);
+    // If this fails, the next change removes the dictionary that does not count.
+    manifest.store_manifest(dir, keys, random)??;
+    writer.remove_replaced(None)?;
+    Ok(NameErasure { tokens, kept_files: writer.kept_dictionaries() })
 }

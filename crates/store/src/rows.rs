@@ -48,7 +48,7 @@ impl<'a> RowScan<'a> {
     pub(crate) fn new(input: ScanInput<'a>, schema: TickSchema, filter: &ScanFilter) -> Result<Self> {
         let filter = ScanFilter { schemas: vec![schema], ..filter.clone() };
         let bounds = input.bounds(&filter)?;
-        let selection = Selection::new(input.names, &filter, bounds.as_ref())?;
+        let selection = input.selection(&filter, bounds.as_ref())?;
         let has_window = filter.from.is_some() || filter.to.is_some();
         let segments = day_segments(&input, &selection, bounds.as_ref(), has_window);
         Ok(Self { reader: WindowReader::new(input, selection, RowOrder::Time, segments) })

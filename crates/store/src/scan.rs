@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::manifest::AsOf;
 use crate::schema::TickSchema;
 use crate::seal::StoreProgress;
-use crate::selection::Selection;
 use crate::source::ScanInput;
 use crate::window::{PartTape, RowOrder, Segment, SegmentFile, WindowReader, WindowRow};
 
@@ -69,7 +68,7 @@ pub struct Scan<'a> {
 impl<'a> Scan<'a> {
     pub(crate) fn new(input: ScanInput<'a>, filter: &ScanFilter) -> Result<Self> {
         let bounds = input.bounds(filter)?;
-        let selection = Selection::new(input.names, filter, bounds.as_ref())?;
+        let selection = input.selection(filter, bounds.as_ref())?;
         let mut segments: VecDeque<Segment<'a>> = input.tapes.iter().map(|_| Segment::new()).collect();
         for part in input.parts {
             let part_tapes = PartTape::list(part, &input.tapes, bounds.as_ref());

@@ -12,12 +12,12 @@ use crate::blocks::{BlockWriter, SealId};
 use crate::column::ROWS_MAX;
 use crate::compact::{Compaction, PARTS_MAX};
 use crate::day::Day;
-use crate::dictionary::TokenDictionary;
+use crate::dictionary::{AppendedNames, TokenDictionary};
 use crate::error::{Error, Result};
 use crate::gather::RowGatherer;
 use crate::keys::{LeafKeys, MasterKey, Randomness, SystemRandomness};
 use crate::leases;
-use crate::manifest::{Commit, CommitEnd, DICTIONARY, Manifest, SealedPart, TapeRange, TapeSealProgress};
+use crate::manifest::{Commit, CommitEnd, Manifest, SealedPart, TapeRange, TapeSealProgress};
 use crate::runs::RunSealer;
 use crate::tape_rows::{SealEnd, TapeSealer};
 use crate::writer::StoreWriter;
@@ -180,7 +180,7 @@ fn seal_tape(
     let StoreWriter { dir: store_dir, manifest, keys, random, .. } = store;
     let (store_dir, keys, random) = (*store_dir, &*keys, *random);
     keep_calendar(manifest, store_dir, options.calendar)?;
-    let mut token_dictionary = TokenDictionary::load(store_dir, keys, &manifest.names)?;
+    let mut token_dictionary = TokenDictionary::load(store_dir, keys, manifest)?;
     let state = manifest.tape(standing.id).cloned();
     let mut sealed = SealReport::default();
     let day_rule = manifest.day_rule(store_dir)?;
@@ -228,11 +228,10 @@ fn seal_tape(
         sealed.bytes += file.file_entry.bytes;
         *sealed.days.entry(id.day).or_default() += file.file_entry.rows;
     }
-    if let Some((segment, digest)) =
-        token_dictionary.append_names(store_dir, keys, &manifest.names, (generation, commit), random)?
-    {
+    let appended = token_dictionary.append_names(store_dir, keys, manifest, (generation, commit), random)?;
+    if let Some(AppendedNames { segment, path, digest }) = appended {
         manifest.names.push(segment);
-        manifest.files.insert(DICTIONARY.to_owned(), digest);
+        manifest.files.insert(path, digest);
     }
     let end = |part: &SealedPart| CommitEnd {
         date: part.date,

@@ -9,11 +9,13 @@ use unitape_model::{Dictionary, FieldClass};
 use unitape_tape::TapeId;
 
 use crate::decode::OpenBlock;
+use crate::dictionary::SealedNames;
 use crate::error::{Error, Result};
 use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};
 use crate::keys::StoreKeys;
 use crate::manifest::{Commit, FileEntry, GenerationBounds, Manifest, SealedPart};
 use crate::scan::ScanFilter;
+use crate::selection::Selection;
 
 /// The input of a scan: its parts, their names and their blocks.
 #[derive(Debug)]
@@ -24,10 +26,21 @@ pub(crate) struct ScanInput<'a> {
     /// What each generation added. Empty where earlier states cannot be read.
     pub commits: &'a [Commit],
     pub names: &'a Dictionary,
+    /// The records that the names come from, if they are opened when they are asked for.
+    pub sealed_names: Option<&'a SealedNames>,
     pub blocks: Box<dyn BlockSource + 'a>,
 }
 
 impl ScanInput<'_> {
+    /// Reads a filter.
+    ///
+    /// # Errors
+    /// Fails if the filter has a name that is unknown, or whose record cannot be opened.
+    pub fn selection(&self, filter: &ScanFilter, bounds: Option<&GenerationBounds>) -> Result<Selection> {
+        let selection = Selection::new(self.names, filter, bounds);
+        selection.map_err(|e| self.sealed_names.and_then(SealedNames::damage).unwrap_or(e))
+    }
+
     /// Returns the bounds of the state that a filter wants, or `None` for the newest one.
     ///
     /// # Errors

@@ -163,7 +163,7 @@ impl Store {
     /// or dictionary.
     pub fn open(dir: &Path, key: &MasterKey) -> Result<Self> {
         let (manifest, keys, lease) = Manifest::load_with_lease(dir, key)?;
-        let token_dictionary = TokenDictionary::load(dir, &keys, &manifest.names)?;
+        let token_dictionary = TokenDictionary::load(dir, &keys, &manifest)?;
         let (store_dir, indexes) = (dir.to_owned(), KnownIndexes::default());
         Ok(Self { store_dir, manifest, keys, tokens: token_dictionary, indexes, _lease: lease })
     }
@@ -176,6 +176,11 @@ impl Store {
     /// Returns the names and their tokens. The ids in scanned frames are these tokens.
     pub fn names(&self) -> &Dictionary {
         &self.tokens.names
+    }
+
+    /// Returns the damage that was met when a name was asked for. Such a name is given as if it did not exist.
+    pub fn damaged_name(&self) -> Option<Error> {
+        self.tokens.sealed()?.damage()
     }
 
     /// Returns the generation of a state, 0 before the first one.
@@ -259,7 +264,7 @@ impl Store {
     }
 
     /// Passes each block of the store to `visit`, in the order of days, schemas and files. Returns the problems of files
-    /// whose blocks cannot be found.
+    /// whose blocks cannot be found, and of a name that cannot be read.
     pub fn for_each_block(&self, visit: &mut dyn FnMut(BlockSummary<'_>)) -> Vec<Error> {
         let mut blocks = self.stored_blocks();
         let files = self.manifest.parts.iter().flat_map(|part| part.files.iter().map(move |f| (part, f)));
@@ -283,6 +288,7 @@ impl Store {
                 });
             }
         }
+        problems.extend(self.damaged_name());
         problems
     }
 
@@ -297,6 +303,7 @@ impl Store {
             parts: &self.manifest.parts,
             commits: &self.manifest.commits,
             names: self.names(),
+            sealed_names: self.tokens.sealed(),
             blocks: Box::new(self.stored_blocks()),
         }
     }

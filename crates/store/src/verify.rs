@@ -4,23 +4,23 @@
 //! covers every byte of every file. The third check needs the master key: that blocks open, decode and have the number
 //! in the manifest.
 
+mod blocks;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use unitape_model::{Event, FieldClass, NameKind, UnixNanos};
-
-use crate::day::{Day, DayRule};
-use crate::decode::{BlockDecoder, FrameBatch, RowFilter};
-use crate::dictionary::TokenDictionary;
+use self::blocks::{BlockChecker, FileCounts};
+use crate::day::Day;
+use crate::dictionary::{SealedNames, TokenDictionary};
 use crate::error::{Error, Result};
-use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};
+use crate::file::{BlockFile, BlockOpener, FileId};
 use crate::keys::{AccessKeys, Hasher, MasterKey, PublicKey, StoreId, StoreKeys, hex};
 use crate::leases::{self, Lease};
 use crate::manifest::{
-    DICTIONARY, FileDigest, FileEntry, ListedFiles, Manifest, ManifestFile, SealedPart, read_manifest,
+    FileDigest, ListedFiles, Manifest, ManifestFile, SealedPart, dictionary_revision, read_manifest,
 };
 use crate::scan::PROBLEMS_MAX;
 use crate::schema::TickSchema;
@@ -217,25 +217,28 @@ impl Verifier<'_> {
             self.file(name, digest)?;
         }
         if let Some((manifest, keys)) = opened {
-            let names = self.check_names(manifest, keys);
+            let names = self.check_names(manifest, keys)?;
             self.check_blocks(signed, manifest, keys, names.as_ref())?;
         }
         self.find_foreign(signed)
     }
 
-    /// Opens the dictionary, if it is there.
-    fn check_names(&mut self, manifest: &Manifest, keys: &StoreKeys) -> Option<TokenDictionary> {
-        let path = self.store_dir.join(DICTIONARY);
-        if !is_file(&path) {
-            return None;
+    /// Opens every name of the dictionary, if it is there.
+    fn check_names(&mut self, manifest: &Manifest, keys: &StoreKeys) -> Result<Option<TokenDictionary>> {
+        let path = manifest.dictionary().map(|(name, _)| self.store_dir.join(name));
+        let Some(path) = path.filter(|path| is_file(path)) else { return Ok(None) };
+        let problems = SealedNames::check(self.store_dir, keys, manifest);
+        if !problems.is_empty() {
+            self.retract_finding(&path);
         }
-        let names = TokenDictionary::load(self.store_dir, keys, &manifest.names);
-        names
-            .map_err(|e| {
-                self.retract_finding(&path);
-                self.add_problem(e);
-            })
-            .ok()
+        for problem in problems {
+            match problem {
+                Error::EarlierBuild { .. } => return Err(problem),
+                problem => self.add_problem(problem),
+            }
+        }
+        // With a problem they are not read, which has been reported.
+        Ok(TokenDictionary::load(self.store_dir, keys, manifest).ok())
     }
 
     /// Compares a file with its length and hash.
@@ -265,7 +268,7 @@ impl Verifier<'_> {
         }
         if length > digest.bytes {
             let extra_bytes = length - digest.bytes;
-            if name == DICTIONARY {
+            if dictionary_revision(name).is_some() {
                 // A killed seal appended these bytes. The next seal cuts them off.
                 self.add_finding(
                     FindingKind::LeftOver,
@@ -334,14 +337,7 @@ impl Verifier<'_> {
                 return Ok(());
             }
         };
-        let mut blocks = BlockChecker {
-            names,
-            day_rule,
-            opener: BlockOpener::new(keys, &manifest.day_keys),
-            decoder: BlockDecoder::default(),
-            batch: FrameBatch::default(),
-            block: Vec::new(),
-        };
+        let mut blocks = BlockChecker::new(names, day_rule, BlockOpener::new(keys, &manifest.day_keys));
         for part in &manifest.parts {
             let (mut ordinals, mut is_whole) = (vec![(u64::MAX, 0); part.tapes.len()], true);
             for entry in &part.files {
@@ -430,9 +426,10 @@ impl Verifier<'_> {
                         }
                     }
                 }
-                DICTIONARY if expected.contains(&path) => {}
-                DICTIONARY if is_file(&path) => {
-                    self.add_finding(FindingKind::LeftOver, &path, None, "names of a seal that did not end");
+                _ if expected.contains(&path) => {}
+                _ if is_left_dictionary(name, signed) && is_file(&path) => {
+                    let reason = "names of a change that did not end, or that a reader may still have";
+                    self.add_finding(FindingKind::LeftOver, &path, None, reason);
                 }
                 _ if is_day(name) && is_directory(&path) => self.foreign_of_day(&path, signed, &expected),
                 _ => self.foreign_at(&path),
@@ -546,79 +543,11 @@ impl Verifier<'_> {
     }
 }
 
-/// Opens and decodes blocks.
-struct BlockChecker<'a> {
-    /// The names of the store, if they can be read.
-    names: Option<&'a TokenDictionary>,
-    day_rule: DayRule,
-    opener: BlockOpener<'a>,
-    decoder: BlockDecoder,
-    batch: FrameBatch,
-    block: Vec<u8>,
-}
-
-impl BlockChecker<'_> {
-    /// Opens all chunks of a block, makes its frames, and counts them.
-    fn check_block(
-        &mut self,
-        file: &BlockFile,
-        id: &FileId,
-        location: &BlockLocation,
-        counts: &mut FileCounts,
-    ) -> Result<()> {
-        let (head, number) = (&location.head, location.head.number);
-        let open_block = self.opener.read_block(file, id, location, &FieldClass::ALL, &mut self.block)?;
-        self.batch.clear();
-        self.decoder.decode(&open_block, head, &RowFilter::all(), &mut self.batch).map_err(|flaw| {
-            Error::block_damage(file.path(), number, location.offset + flaw.offset as u64, flaw.reason)
-        })?;
-        let damage_error =
-            |reason: &str| Err(Error::block_damage(file.path(), number, location.offset, reason));
-        if self.batch.keys.len() as u64 != u64::from(head.rows) {
-            return damage_error("it has not as many rows as its header says");
-        }
-        for key in &self.batch.keys {
-            let Some(ordinals) = counts.ordinals.get_mut(key.tape_rank as usize) else {
-                return damage_error("it has an event of a tape that its part does not have");
-            };
-            *ordinals = (ordinals.0.min(key.ordinal), ordinals.1.max(key.ordinal));
-            let event = Event::new(self.batch.frame(key)).expect("only whole frames are decoded");
-            let venue_name = |venue| self.names.and_then(|names| names.names.name(NameKind::Venue, venue));
-            // Without the names, the days of a calendar are not known.
-            let is_dated = self.day_rule.has_calendar() && self.names.is_none()
-                || self.day_rule.day_of(&event, venue_name) == id.day;
-            if !is_dated || TickSchema::for_kind(event.kind()) != Some(id.schema) {
-                return damage_error("it has an event of another day or schema");
-            }
-        }
-        counts.blocks += 1;
-        counts.rows += u64::from(head.rows);
-        counts.raw_bytes += u64::from(head.raw_bytes);
-        counts.time_range = (counts.time_range.0.min(head.ts_min), counts.time_range.1.max(head.ts_max));
-        Ok(())
-    }
-}
-
-/// The counts of a file's contents.
-struct FileCounts {
-    blocks: u32,
-    rows: u64,
-    raw_bytes: u64,
-    time_range: (UnixNanos, UnixNanos),
-    /// The first and the last ordinal of each tape of the part, by its index.
-    ordinals: Vec<(u64, u64)>,
-}
-
-impl FileCounts {
-    fn new(tapes: usize) -> Self {
-        let time_range = (UnixNanos(i64::MAX), UnixNanos(i64::MIN));
-        Self { blocks: 0, rows: 0, raw_bytes: 0, time_range, ordinals: vec![(u64::MAX, 0); tapes] }
-    }
-
-    fn are_of(&self, entry: &FileEntry) -> bool {
-        (self.blocks, self.rows, self.raw_bytes) == (entry.blocks, entry.rows, entry.raw_bytes)
-            && self.time_range == (UnixNanos(entry.ts_min), UnixNanos(entry.ts_max))
-    }
+/// Returns whether an unlisted file is a dictionary of an earlier revision, or of one that did not come.
+fn is_left_dictionary(name: &str, signed: &SignedPart) -> bool {
+    let Some(revision) = dictionary_revision(name) else { return false };
+    let listed = signed.files.keys().find_map(|path| dictionary_revision(path));
+    revision > signed.revision || listed.is_none_or(|listed| revision < listed)
 }
 
 fn is_file(path: &Path) -> bool {

@@ -21,6 +21,7 @@ use unitape_model::{Dictionary, FieldClass, UnixNanos};
 use unitape_tape::TapeId;
 
 use crate::decode::{BlockDecoder, FrameBatch, FrameKey};
+use crate::dictionary::SealedNames;
 use crate::error::{Error, Result};
 use crate::file::{BlockLocation, FileId};
 use crate::header::BlockHeader;
@@ -247,6 +248,9 @@ impl<'a> WindowReader<'a> {
             // A file may have no block with a selected row.
             while self.blocks.is_empty() {
                 if !self.begin_files() {
+                    // Whoever prints rows has asked for their names by now.
+                    let names = self.scan_input.sealed_names.take();
+                    names.and_then(SealedNames::damage).into_iter().for_each(|e| self.report_problem(e));
                     return None;
                 }
             }

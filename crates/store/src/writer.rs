@@ -9,7 +9,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::file::FileId;
 use crate::keys::{MasterKey, Randomness, StoreId, StoreKeys};
 use crate::leases;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, dictionary_revision};
 use crate::schema::TickSchema;
 
 /// The file that whoever changes a store locks.
@@ -82,11 +82,22 @@ impl<'a> StoreWriter<'a> {
     }
 
     /// Removes files that the manifest does not name: those of a killed seal or compaction, and replaced ones that no
-    /// reader holds. Only files with a store's names are considered, and only those of `date` if one is given.
+    /// reader holds. Only files with a store's names are considered, and of days only those of `date` if one is given.
     pub fn remove_unnamed(&mut self, date: Option<Day>) -> Result<()> {
         let oldest_held = leases::oldest_held(self.dir, self.manifest.revision)?;
         let is_read = |revision: &u64| oldest_held.is_some_and(|held| held < *revision);
         let is_wanted = |day: Day| date.is_none_or(|date| date == day);
+        for entry in fs::read_dir(self.dir).with_context("list", self.dir)? {
+            let name = entry.with_context("list", self.dir)?.file_name();
+            let Some(name) = name.to_str().filter(|name| dictionary_revision(name).is_some()) else {
+                continue;
+            };
+            let is_kept = self.manifest.files.contains_key(name)
+                || self.manifest.replaced.get(name).is_some_and(is_read);
+            if !is_kept {
+                remove(&self.dir.join(name))?;
+            }
+        }
         for day in subdirectories(self.dir, |name| name.parse().is_ok_and(is_wanted))? {
             for schema in subdirectories(&day, |name| TickSchema::from_name(name).is_some())? {
                 for entry in fs::read_dir(&schema).with_context("list", &schema)? {
@@ -114,11 +125,27 @@ impl<'a> StoreWriter<'a> {
         Ok(())
     }
 
+    /// Removes files as [`StoreWriter::remove_unnamed`] does, after a change that counts already.
+    ///
+    /// # Errors
+    /// Fails with [`Error::NotRemoved`] if the system refuses.
+    pub fn remove_replaced(&mut self, date: Option<Day>) -> Result<()> {
+        self.remove_unnamed(date).map_err(|e| match e {
+            Error::Io { path, source, .. } => Error::NotRemoved { path, source },
+            e => e,
+        })
+    }
+
     /// Counts the replaced files of these days that stay for now, because a reader may read them.
     pub fn kept_files<'d>(&self, days: impl IntoIterator<Item = &'d Day>) -> u64 {
         let days: Vec<&Day> = days.into_iter().collect();
         let is_wanted = |path: &&String| FileId::parse_path(path).is_some_and(|id| days.contains(&&id.day));
         self.manifest.replaced.keys().filter(is_wanted).count() as u64
+    }
+
+    /// Counts the replaced dictionaries that stay for now, because a reader may read them.
+    pub fn kept_dictionaries(&self) -> u64 {
+        self.manifest.replaced.keys().filter(|path| dictionary_revision(path).is_some()).count() as u64
     }
 
     /// Counts the parts of a day.

@@ -265,6 +265,11 @@ impl<'a> Giving<'a> {
                 }
             }
         }
+        let names = used_names.named_tokens(store.names());
+        if let Some(Error::Damage { path, offset, reason, .. }) = store.damaged_name() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            self.problems.push(format!("{name}: at offset {offset}: {reason}"));
+        }
         let depth = self.read_depth;
         let last_class = *depth.classes().last().expect("a class at least");
         let paths = files.iter().map(|file| self.blocks.path(&file.id)).collect();
@@ -305,7 +310,7 @@ impl<'a> Giving<'a> {
                 })
                 .collect(),
             leaves: leaves.into_values().collect(),
-            names: used_names.named_tokens(store.names()),
+            names,
             sources: used_names.sources(store),
         };
         Ok(Answer { private_index: index, blocks: blocks.collect(), files: paths })

@@ -206,6 +206,7 @@ impl AnswerReader {
             parts: &self.sealed_parts,
             commits: &[],
             names: &self.names,
+            sealed_names: None,
             blocks: Box::new(SentBlocks { answer: self }),
         }
     }

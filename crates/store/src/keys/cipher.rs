@@ -1,10 +1,11 @@
-//! AES-256-GCM, HKDF-SHA256, SHA-256, Ed25519 and random bytes. No other file names the library that computes them.
+//! AES-256-GCM, HKDF-SHA256, SHA-256, HMAC-SHA256, Ed25519 and random bytes. No other file names the library that computes them.
 
 use std::fmt;
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::digest::{Context, SHA256};
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
+use ring::hmac::{self, HMAC_SHA256};
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
@@ -72,6 +73,11 @@ impl SecretKey {
 
     pub fn bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
+    }
+
+    /// Makes the keyed hash of this key.
+    pub fn keyed_hash(&self) -> KeyedHash {
+        KeyedHash(hmac::Key::new(HMAC_SHA256, &self.0))
     }
 
     /// Makes the cipher of this key.
@@ -188,6 +194,24 @@ impl Signer {
     }
 }
 
+/// HMAC-SHA256 under one key.
+pub(crate) struct KeyedHash(hmac::Key);
+
+impl KeyedHash {
+    /// Hashes parts as if they were one text. Returns the first 16 bytes.
+    pub fn hash(&self, parts: &[&[u8]]) -> [u8; 16] {
+        let mut context = hmac::Context::with_key(&self.0);
+        parts.iter().for_each(|part| context.update(part));
+        *context.sign().as_ref().first_chunk().expect("32 bytes are a hash")
+    }
+}
+
+impl fmt::Debug for KeyedHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyedHash(..)")
+    }
+}
+
 /// SHA-256 of bytes that come in parts.
 #[derive(Clone)]
 pub(crate) struct Hasher(Context);
@@ -215,6 +239,14 @@ impl fmt::Debug for Hasher {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Checks an HMAC-SHA256 that the hmac module of Python gives for a key of 32 bytes.
+    #[test]
+    fn keyed_hashes_are_those_of_another_library() {
+        let hash = SecretKey::new([0x0b; 32]).keyed_hash();
+        assert_eq!(hex(&hash.hash(&[b"Hi ", b"There"])), "198a607eb44bfbc69903a0f1cf2bbdc5");
+        assert_eq!(format!("{hash:?}"), "KeyedHash(..)");
+    }
 
     /// Checks test 2 of RFC 8032, section 7.1, and the hash of "abc" of FIPS 180-2.
     #[test]

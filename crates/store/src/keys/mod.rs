@@ -5,7 +5,7 @@
 //!    ├─ HKDF ─▶ manifest key      seals the manifest
 //!    └─ HKDF ─▶ wrapping key      seals the random keys that the manifest holds
 //!                 ├─ signing key     signs the manifest
-//!                 ├─ names key       seals the dictionary
+//!                 ├─ names key       seals names ─ HKDF ─▶ key of the hashes by which names are found
 //!                 ├─ index key       seals the indexes of the files and the headers of blocks
 //!                 └─ day key, one a day ─ HKDF: store, schema, instrument, class ─▶ leaf key, seals chunks
 //! ```
@@ -19,12 +19,13 @@ mod file;
 mod leaves;
 
 pub(crate) use binding::{Binding, Piece};
-pub(crate) use cipher::{Cipher, Hasher, SEAL_BYTES, SIGNATURE_BYTES, SecretKey, Signer};
+pub(crate) use cipher::{Cipher, Hasher, KeyedHash, SEAL_BYTES, SIGNATURE_BYTES, SecretKey, Signer};
 pub use cipher::{PublicKey, Randomness, SystemRandomness};
 pub use file::{KEY_FILE_VARIABLE, MasterKey};
 pub(crate) use leaves::{DayKeys, KeyOfLeaf, Leaf, LeafKeys};
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::day::Day;
 use crate::error::{Error, Result};
@@ -124,12 +125,31 @@ pub(crate) struct WrappedKeys {
     pub index: Vec<u8>,
 }
 
+/// The keys of the dictionary.
+#[derive(Debug)]
+pub(crate) struct NamesKeys {
+    pub cipher: Cipher,
+    /// By which a name is found. It comes from another key than the one that seals.
+    hash: KeyedHash,
+}
+
+impl NamesKeys {
+    fn new(store: StoreId, key: &SecretKey) -> Self {
+        Self { cipher: key.cipher(), hash: derive(key, store, "name hashes").keyed_hash() }
+    }
+
+    /// Returns the hash by which the record of a name is found.
+    pub fn hash_of(&self, kind: u8, name: &[u8]) -> [u8; 16] {
+        self.hash.hash(&[&[kind], name])
+    }
+}
+
 /// The keys of a store.
 #[derive(Debug)]
 pub(crate) struct StoreKeys {
     pub store: StoreId,
     pub access: AccessKeys,
-    pub names: Cipher,
+    pub names: Arc<NamesKeys>,
     pub index: Cipher,
 }
 
@@ -150,8 +170,9 @@ impl StoreKeys {
     /// Opens the keys that the manifest has. `None` if one of them does not open.
     pub fn open(access: AccessKeys, wrapped: &WrappedKeys) -> Option<Self> {
         let store = access.store;
-        let open = |piece, key| access.unwrap(&Binding::new(piece, store), key).map(|key| key.cipher());
-        let (names, index) = (open(Piece::NamesKey, &wrapped.names)?, open(Piece::IndexKey, &wrapped.index)?);
+        let open = |piece, key| access.unwrap(&Binding::new(piece, store), key);
+        let names = Arc::new(NamesKeys::new(store, &open(Piece::NamesKey, &wrapped.names)?));
+        let index = open(Piece::IndexKey, &wrapped.index)?.cipher();
         Some(Self { store, access, names, index })
     }
 
@@ -252,12 +273,14 @@ mod tests {
         let mut days = DayKeys::from([(Day(3), keys.wrap_key(Day(3), &day_key, random).unwrap())]);
         let (old_access, mut sealed) = (keys.access.wrapped.clone(), Vec::new());
         let binding = Binding::new(Piece::Names, store);
-        keys.names.seal(random, binding.bytes(), b"names", &mut sealed).unwrap();
+        let (cipher, hash) = (&keys.names.cipher, keys.names.hash_of(1, b"XLON"));
+        cipher.seal(random, binding.bytes(), b"names", &mut sealed).unwrap();
         keys.rewrap(&new, &mut wrapped, &mut days, random).unwrap();
         let access = AccessKeys::open(&new, store, &keys.access.wrapped).unwrap();
         let reopened = StoreKeys::open(access, &wrapped).unwrap();
         assert_eq!(reopened.unwrap_key(Day(3), &days[&Day(3)]).unwrap().bytes(), day_key.bytes());
-        assert_eq!(reopened.names.open(binding.bytes(), &mut sealed).unwrap(), b"names");
+        assert_eq!(reopened.names.cipher.open(binding.bytes(), &mut sealed).unwrap(), b"names");
+        assert_eq!(reopened.names.hash_of(1, b"XLON"), hash, "names are not found");
         assert!(AccessKeys::open(&old, store, &keys.access.wrapped).is_none());
         let stale = AccessKeys::open(&old, store, &old_access).unwrap();
         assert!(StoreKeys::open(stale, &wrapped).is_none(), "the old access key opens new keys");

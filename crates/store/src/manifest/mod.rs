@@ -15,6 +15,7 @@
 //! the store unchanged.
 
 mod commits;
+mod names;
 mod text;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use unitape_tape::TapeId;
 
 pub use self::commits::{AsOf, GenerationSummary};
 pub(crate) use self::commits::{Commit, CommitEnd, GenerationBounds, commits_of};
+pub(crate) use self::names::{DICTIONARY, NamesSegment, dictionary_path, dictionary_revision};
 use self::text::{number_text, position_number, position_numbers, sealed_keys, tape_text, wrapped_keys};
 use crate::FORMAT_VERSION;
 use crate::day::{Day, DayRule};
@@ -45,8 +47,6 @@ use crate::schema::TickSchema;
 /// Longer than any manifest that there can be a use for.
 const BYTES_MAX: u64 = 256 << 20;
 const NAME: &str = "manifest";
-/// The path of the dictionary, as the list of files has it.
-pub(crate) const DICTIONARY: &str = "dictionary.log";
 const WORD: &str = "unitape-store";
 /// The longest line of the part in clear.
 const LINE_MAX: usize = 400;
@@ -91,23 +91,13 @@ pub(crate) struct Manifest {
     pub commits: Vec<Commit>,
     /// The parts that seals and compactions wrote, in their order.
     pub parts: Vec<SealedPart>,
-    /// Files that a compaction has replaced, with the first revision that does not name them. Readers of earlier
+    /// Files that were replaced or erased, with the first revision that does not name them. Readers of earlier
     /// revisions may still read them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub replaced: BTreeMap<String, u64>,
     /// The calendar whose session dates are the days, as its text. `None` if the days are UTC dates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calendar: Option<String>,
-}
-
-/// The names that a seal added to the dictionary.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NamesSegment {
-    pub bytes: u64,
-    pub generation: u64,
-    #[serde(with = "number_text")]
-    pub commit: u128,
 }
 
 /// How far a tape is sealed.
@@ -517,7 +507,11 @@ impl ManifestFile {
         let keys = StoreKeys::open(access, &sealed.keys);
         let keys = keys.ok_or_else(|| damage_error("a key of it does not open"))?;
         let files = std::mem::take(&mut self.files);
-        Ok((Manifest { generation, revision, public_key, files, ..sealed }, keys))
+        let manifest = Manifest { generation, revision, public_key, files, ..sealed };
+        if !manifest.is_dictionary_listed() {
+            return Err(Error::damage(path, sealed_offset as u64, "its names are not in one dictionary"));
+        }
+        Ok((manifest, keys))
     }
 }
 
@@ -547,7 +541,7 @@ fn parse_ids(words: &[&str]) -> Option<ClearIds> {
 fn parse_listed(line: &str) -> Option<(String, FileDigest)> {
     let words: Vec<&str> = line.split(' ').collect();
     let [path, bytes, hash] = words[..] else { return None };
-    let is_ours = path == DICTIONARY || FileId::parse_path(path).is_some();
+    let is_ours = dictionary_revision(path).is_some() || FileId::parse_path(path).is_some();
     let digest = FileDigest { bytes: parse_number(bytes)?, hash: parse_hex(hash)?.try_into().ok()? };
     is_ours.then(|| (path.to_owned(), digest))
 }
@@ -670,6 +664,8 @@ mod tests {
         let hash = "0a".repeat(32);
         for (path, good) in [
             ("dictionary.log", true),
+            ("dictionary-0000001f.log", true),
+            ("dictionary-1f.log", false),
             ("2024-03-11/bbo/00000001.blocks", true),
             ("undated/quarantine/100000001.blocks", true),
             ("2024-03-11/bbo/00000001-0000000a.blocks", true),

@@ -101,11 +101,14 @@ Each seal adds a part to the days of its events. Compaction writes the parts of 
 
 The data are not encrypted again: the keys that encrypt them are encrypted with the new key, and the old key opens the store no more, nor any day that is sealed later. Whoever has the old key and a copy of the store from before can read that copy. Move the new key to the place where commands look for it, or name it with --key.")]
     Rekey(RekeyArgs),
-    /// Erase a day: its events and the key that opens them
+    /// Erase a day (its events and the key that opens them), or a name
     #[command(after_help = "Examples:
   unitape store erase ticks --date 2024-03-11
+  unitape store erase ticks --name TRADER7
 
-There is no way back. Tapes that were sealed are not sealed again, so the day stays empty, also with --as-of. A backup of the files of the day opens no more with this store; a backup of the whole store still has the day.")]
+There is no way back. Tapes that were sealed are not sealed again, so the day stays empty, also with --as-of. A backup of the files of the day opens no more with this store; a backup of the whole store still has the day.
+
+--name takes the name out of the dictionary, of each kind that has it. Its events stay, and have the name erased-N, where N is the token of the name; no selection finds it. If a tape with the name is sealed later, the name gets another token. Text in events that is no such name stays: symbols of reference data, names in payments and messages. A backup of the dictionary still opens with the store's key. Exit code 1 if the store does not have the name.")]
     Erase(EraseArgs),
 }
 

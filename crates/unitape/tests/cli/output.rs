@@ -109,7 +109,7 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
     let missing = format!("gone{HOSTILE}");
     let params = json!({"wash_trade": {(missing.clone()): 1}}).to_string();
     ran(&["watch", "run", "h", "--alerts", "ha", "--until-end"]).code(0);
-    let table: [&[&str]; 61] = [
+    let table: [&[&str]; 62] = [
         &["tape", "cat", "h"],
         &["tape", "cat", "h", "--full", "--all"],
         &["tape", "cat", "hf"],
@@ -157,6 +157,7 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
         &["store", "info", &missing],
         &["store", "scan", "hs", "--as-of", &missing],
         &["store", "compact", &missing],
+        &["store", "erase", "hs", "--name", &missing],
         &["store", "verify", "hs", "--public-key", &missing],
         &["decode", "jsonl", &name],
         &["decode", "fix", "h.fix"],

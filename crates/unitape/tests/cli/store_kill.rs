@@ -116,11 +116,14 @@ fn a_change_whose_disk_fails_loses_nothing() {
         words(&["store", "seal", "--key", &key, &text(&tape), "--store", &text(store), "--memory", "60000"])
     };
     let compact = |store: &Path| keyed(&["store", "compact"], store, &key);
-    let erase = |store: &Path| keyed(&["store", "erase", "--date", "2024-03-11"], store, &key);
+    let erase = |store: &Path| keyed(&["store", "erase", "--date", "2026-03-02"], store, &key);
+    let events = run(keyed(&["store", "scan", "--json"], &old, &key)).code(0).lines();
+    let instrument = events.iter().find_map(|event| event["instr"].as_str()).unwrap().to_owned();
+    let name = |store: &Path| keyed(&["store", "erase", "--name", &instrument], store, &key);
     let rekey = |store: &Path| keyed(&["store", "rekey", "--new-key", &new_key], store, &key);
     type Arguments<'a> = &'a dyn Fn(&Path) -> Vec<OsString>;
-    let changes: [(&str, Arguments<'_>); 4] =
-        [("seal", &seal), ("compact", &compact), ("erase", &erase), ("rekey", &rekey)];
+    let changes: [(&str, Arguments<'_>); 5] =
+        [("seal", &seal), ("compact", &compact), ("erase", &erase), ("name", &name), ("rekey", &rekey)];
     // The key that opens the store, and what is in it.
     let state = |store: &Path| {
         let with_new = run(keyed(&["store", "scan", "--json"], store, &new_key));
@@ -142,23 +145,30 @@ fn a_change_whose_disk_fails_loses_nothing() {
             let failed = kill_points.fail_at(call, &args(&store));
             let name = format!("{change}, call {call} of {calls}: {:?} {}", failed.code, failed.stderr);
             let found = state(&store);
-            if failed.code == Some(0) || failed.stderr.contains("has the change") {
-                assert!(found == after, "{name}: not the new state");
-            } else {
+            if failed.code != Some(0) {
                 failures += 1;
                 assert!(matches!(failed.code, Some(1 | 3 | 4)), "{name}");
                 assert!(failed.stderr.contains("io: "), "{name}");
-                assert!(found == before || failed.code == Some(3) && found == after, "{name}: {found:?}");
+            }
+            if failed.code == Some(0) || failed.stderr.contains("has the change") {
+                assert!(found == after, "{name}: not the new state");
+            } else {
+                assert!(found == before || failed.code == Some(3) && found == after, "{name}: another state");
             }
             let used_key = if found.0 { &new_key } else { &key };
             run(keyed(&["store", "verify"], &store, used_key)).code(0);
-            // Whoever has rekeyed it cannot do that again with the old key.
-            if !found.0 {
+            // Whoever has rekeyed it cannot do that again with the old key, and an erased name is unknown.
+            if change == "name" && found == after {
+                run(args(&store)).code(1);
+                // The next change removes what was left.
+                run(keyed(&["store", "compact", "--date", "1999-01-01"], &store, &key)).code(0);
+            } else if !found.0 {
                 let again = run(args(&store));
                 assert_eq!(again.code, Some(0), "{name}: {}", again.stderr);
             }
             assert!(state(&store) == after, "{name}: not all of it is there");
-            assert!(names(&store).eq(names(&whole)), "{name}: other files");
+            let [left, wanted] = [&store, &whole].map(|store| names(store).collect::<Vec<_>>());
+            assert_eq!(left, wanted, "{name}: other files");
             std::fs::remove_dir_all(&store).unwrap();
         }
         assert!(failures > calls / 2, "{change}: {failures} of {calls} calls failed");

@@ -9,7 +9,7 @@ use unitape_store::{Error, ScanFilter, Store, StoredTotals, TickSchema};
 /// Takes names out of the filter that no sealed event has, and says what there is; false when nothing is left to read.
 ///
 /// # Errors
-/// Fails if the store does not have the generation of the filter yet.
+/// Fails if the store does not have the generation of the filter yet, or if a name cannot be read.
 pub fn known_names(store: &Store, filter: &mut ScanFilter) -> Result<bool, Error> {
     let names = store.names();
     let instruments = store.name_count(NameKind::Instrument, filter.as_of)?;
@@ -21,6 +21,9 @@ pub fn known_names(store: &Store, filter: &mut ScanFilter) -> Result<bool, Error
     for symbol in filter.symbols.iter().filter(|symbol| !is_known(NameKind::Instrument, symbol)) {
         let names_text = list_known_names(symbol, "symbols", all(NameKind::Instrument));
         note!("unitape: nothing in the store has the symbol {symbol}; {names_text}");
+    }
+    if let Some(damage) = store.damaged_name() {
+        return Err(damage);
     }
     filter.symbols.retain(|symbol| is_known(NameKind::Instrument, symbol));
     if let Some(venue) = filter.venue.as_ref().filter(|venue| !is_known(NameKind::Venue, venue)) {

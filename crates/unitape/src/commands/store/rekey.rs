@@ -1,9 +1,12 @@
-//! `unitape store rekey` and `unitape store erase`: another key for a store, and the end of a day.
+//! `unitape store rekey` and `unitape store erase`: another key for a store, and the end of a day or a name.
 
 use super::KeyArgs;
-use crate::output::{self, CommandOutcome, grouped, note, say};
+use crate::output::{self, CommandFailure, CommandOutcome, grouped, note, say};
+use std::path::Path;
 use std::path::PathBuf;
-use unitape_store::{Day, EraseReport, MasterKey, SystemRandomness, erase_day, rekey};
+use unitape_store::{
+    Day, EraseReport, Error, MasterKey, NameErasure, SystemRandomness, erase_day, erase_name, rekey,
+};
 
 /// Arguments of `store rekey`.
 #[derive(Debug, clap::Args)]
@@ -19,6 +22,7 @@ pub struct RekeyArgs {
 
 /// Arguments of `store erase`.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("subject").required(true).args(["date", "name"]))]
 pub struct EraseArgs {
     /// Directory of the store
     dir: PathBuf,
@@ -26,7 +30,10 @@ pub struct EraseArgs {
     key: KeyArgs,
     /// The day; `undated` for events without a time
     #[arg(long, value_name = "YYYY-MM-DD")]
-    date: Day,
+    date: Option<Day>,
+    /// The name, of whatever kind: instrument, venue, trader, account, owner, firm, algo, desk
+    #[arg(long)]
+    name: Option<String>,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -54,16 +61,11 @@ pub fn run_rekey(args: &RekeyArgs) -> output::Result {
 /// Runs `store erase`.
 pub fn run_erase(args: &EraseArgs) -> output::Result {
     let key = args.key.of_store(&args.dir)?;
-    let EraseReport { rows, files, kept_files } = erase_day(&args.dir, &key, args.date, &SystemRandomness)?;
-    if args.json {
-        output::print_json(&serde_json::json!({
-            "date": args.date.to_string(), "rows": rows, "files": files, "kept_files": kept_files,
-        }))?;
-    } else if files == 0 {
-        say!("nothing to erase: the store has no events of {}", args.date);
-    } else {
-        say!("{} events of {} are erased, in {} files", grouped(rows), args.date, grouped(files));
-    }
+    let kept_files = match (args.date, &args.name) {
+        (Some(date), _) => run_erase_day(&args.dir, &key, date, args.json)?,
+        (None, Some(name)) => run_erase_name(&args.dir, &key, name, args.json)?,
+        (None, None) => return Err(CommandFailure::Usage("erase needs --date or --name".into())),
+    };
     if kept_files > 0 {
         note!(
             "unitape: {} files stay until their readers end; the next command that changes the store removes them",
@@ -71,4 +73,42 @@ pub fn run_erase(args: &EraseArgs) -> output::Result {
         );
     }
     Ok(CommandOutcome::Clean)
+}
+
+/// Erases a day. Returns the number of files that stay for now.
+fn run_erase_day(dir: &Path, key: &MasterKey, date: Day, json: bool) -> Result<u64, CommandFailure> {
+    let EraseReport { rows, files, kept_files } = erase_day(dir, key, date, &SystemRandomness)?;
+    if json {
+        output::print_json(&serde_json::json!({
+            "date": date.to_string(), "rows": rows, "files": files, "kept_files": kept_files,
+        }))?;
+    } else if files == 0 {
+        say!("nothing to erase: the store has no events of {date}");
+    } else {
+        say!("{} events of {date} are erased, in {} files", grouped(rows), grouped(files));
+    }
+    Ok(kept_files)
+}
+
+/// Erases a name. Returns the number of files that stay for now.
+fn run_erase_name(dir: &Path, key: &MasterKey, name: &str, json: bool) -> Result<u64, CommandFailure> {
+    let erased = erase_name(dir, key, name, &SystemRandomness).map_err(|e| match e {
+        // The call is right. Whoever erases a name must see that the store does not have it, or has it in another spelling.
+        Error::UnknownName { .. } => CommandFailure::Error(e.to_string()),
+        e => e.into(),
+    })?;
+    let NameErasure { tokens, kept_files } = erased;
+    if json {
+        let tokens = tokens.iter().map(|(kind, token)| {
+            serde_json::json!({ "kind": kind.name(), "token": token, "shown": format!("erased-{token}") })
+        });
+        output::print_json(&serde_json::json!({
+            "name": name, "tokens": tokens.collect::<Vec<_>>(), "kept_files": kept_files,
+        }))?;
+    } else {
+        for (kind, token) in tokens {
+            say!("the {} {name} is erased: its events have the name erased-{token}", kind.name());
+        }
+    }
+    Ok(kept_files)
 }
