@@ -226,6 +226,11 @@ impl BlockFile {
         Ok(Self { block_file: file, file_path: path, length })
     }
 
+    /// Returns how long the file was when it was opened.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
     /// Finds the blocks of the file and reports each problem on the way.
     pub fn places(
         &self,

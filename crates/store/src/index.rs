@@ -135,7 +135,7 @@ fn read_page(
         column.open(&page, blocks, Vec::new())?.next(&mut values, predictor)?;
         fields.push(values);
     }
-    for block in 0..blocks {
+    let header_of = |block: usize| {
         let field = |number: usize| fields[number][block];
         let part = |first: usize| ClassSize {
             bytes: field(first) as u32,
@@ -159,7 +159,10 @@ fn read_page(
             parts: [part(10), part(13), part(16)],
             tape_index: field(19) as u16,
         };
-        out.push(header.with_bytes()?.checked()?);
+        header.with_bytes()?.checked()
+    };
+    for block in 0..blocks {
+        out.push(header_of(block)?);
     }
     Ok(())
 }
@@ -187,7 +190,7 @@ impl PageWriter {
     /// Makes `plaintext` the page of these blocks.
     fn write(&mut self, headers: &[BlockHeader], plaintext: &mut Vec<u8>) {
         self.table.clear();
-        let mut fields: Vec<Vec<u64>> = vec![Vec::with_capacity(headers.len()); FIELDS];
+        let mut fields: Vec<Vec<u64>> = vec![Vec::new(); FIELDS];
         for header in headers {
             let [market, identity, provenance] = header
                 .parts

@@ -149,9 +149,6 @@ impl BlockSource for StoredBlocks<'_> {
         entry: &FileEntry,
         problem: &mut dyn FnMut(Error),
     ) -> Arc<[BlockLocation]> {
-        if let Some(index) = self.known_indexes.and_then(|known| known.get(id)) {
-            return index;
-        }
         let open_index = match self.open(id) {
             Ok(index) => index,
             Err(e) => {
@@ -159,12 +156,18 @@ impl BlockSource for StoredBlocks<'_> {
                 return Arc::default();
             }
         };
+        // A file that was cut since then is read again, and what is missing is said.
+        let file = &self.open_files[open_index].1;
+        let known = self.known_indexes.filter(|_| file.length() == entry.bytes);
+        if let Some(index) = known.and_then(|known| known.get(id)) {
+            return index;
+        }
         let mut has_problems = false;
         let mut note_problem = |e| {
             has_problems = true;
             problem(e);
         };
-        let index = self.open_files[open_index].1.places(self.keys, id, entry, &mut note_problem);
+        let index = file.places(self.keys, id, entry, &mut note_problem);
         let index: Arc<[BlockLocation]> = index.into();
         if let Some(known) = self.known_indexes.filter(|_| !has_problems) {
             known.keep(id, &index);

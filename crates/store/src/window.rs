@@ -465,6 +465,7 @@ impl<'a> WindowReader<'a> {
             // Two events with the same ordinal mean that the store is damaged. Neither event may be lost.
             if is_distinct {
                 self.sorted_keys.clear();
+                self.sorted_keys.reserve_exact(keys.len());
                 let filled_slots = self.slots.iter().filter(|slot| **slot != u32::MAX);
                 self.sorted_keys.extend(filled_slots.map(|slot| keys[*slot as usize]));
                 std::mem::swap(keys, &mut self.sorted_keys);

@@ -67,6 +67,61 @@ fn a_changed_byte_costs_one_block_at_most() {
     assert_same(&seen_in_store(&open(&path).unwrap(), &ScanFilter::default()).0, &want);
 }
 
+/// A file of 2,600 instruments, so that its index has three pages. A damaged page costs nothing, and a damaged block beside it
+/// costs that block; only if the page and a header in it are damaged are blocks lost, and only those of the page.
+#[test]
+fn a_damaged_page_of_an_index_is_read_from_the_blocks() {
+    const INSTRUMENTS: u32 = 2600;
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, path) = (dir.path().join("tape"), dir.path().join("store"));
+    let (mut tape_writer, mut unit) = (writer(&tape, 9), Vec::new());
+    for instrument in 1..=INSTRUMENTS {
+        unit.clear();
+        EventBuilder::define(&mut unit, NameKind::Instrument, instrument, &format!("I{instrument}")).unwrap();
+        let mut event = EventBuilder::begin(&mut unit, EventKind::Trade, UnixNanos(common::NOON));
+        event.set_field(EventField::Instr, EventValue::Sym(NameKind::Instrument, instrument)).unwrap();
+        event.finish(flags::LAST).unwrap();
+        tape_writer.append(&unit).unwrap();
+    }
+    tape_writer.close().unwrap();
+    seal(&tape, &path, &SealOptions::default()).unwrap();
+    let want = seen_on_tape(&tape);
+    let file = blocks(&path).pop().unwrap();
+    let good = fs::read(&file).unwrap();
+    let mut starts = Vec::new();
+    open(&path)
+        .unwrap()
+        .for_each_block(&mut |block| starts.push((block.offset as usize, block.bytes as usize)));
+    assert_eq!(starts.len(), INSTRUMENTS as usize);
+    let pages_at = starts.last().map(|(offset, bytes)| offset + bytes).unwrap();
+    let root_at = good.len() - 24 - (3 * 16 + 28);
+    println!(
+        "{} bytes an instrument, {} in the index",
+        good.len() / starts.len(),
+        (good.len() - pages_at) / starts.len()
+    );
+    let check = |changed: &[usize], lost: usize, problems: usize| {
+        let mut bad = good.clone();
+        changed.iter().for_each(|byte| bad[*byte] ^= 1);
+        fs::write(&file, &bad).unwrap();
+        let (got, found) = seen_in_store(&open(&path).unwrap(), &ScanFilter::default());
+        assert_eq!((want.len() - got.len(), found), (lost, problems), "bytes {changed:?}");
+        assert!(is_part_of(&got, &want));
+    };
+    check(&[], 0, 0);
+    // The first page, the last page, the root.
+    check(&[pages_at + 50], 0, 1);
+    check(&[root_at - 50], 0, 1);
+    check(&[root_at + 20], 0, 1);
+    // A header in the second page, whose page is whole: its block is lost. With the last page as well: no other is.
+    let in_header = starts[1500].0 + 30;
+    check(&[in_header], 1, 1);
+    check(&[in_header, root_at - 50], 1, 2);
+    // A header of a page that is damaged as well: the rest of the page is lost.
+    check(&[starts[1000].0 + 30, pages_at + 50], 1024 - 1000, 2);
+    fs::write(&file, &good).unwrap();
+}
+
 #[test]
 fn a_file_that_is_cut_off_is_read_as_far_as_it_goes() {
     let dir = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ use crate::table::TableReader;
 use proptest::prelude::*;
 use std::ops::Range;
 use unitape_model::schema::at;
-use unitape_model::{Event, EventField, FieldClass};
+use unitape_model::{Event, EventBuilder, EventField, EventKind, EventValue, FieldClass};
 
 /// Decodes one value after another from each column by its definition: the slow twin.
 fn naive(block: &OpenBlock<'_>, head: &BlockHeader) -> Vec<(u64, u64, Vec<u8>)> {
@@ -410,6 +410,24 @@ fn check_tampering(row_count: usize, step_bytes: usize) {
     block.resize(good.len() + PAD, 0);
     let open = OpenBlock { bytes: &block, parts };
     assert_eq!(decoded(&open, &head, &RowFilter::all()).unwrap(), want);
+}
+
+/// Fails if a block does not count the trades that take back or change another one.
+#[test]
+fn corrections_are_counted() {
+    let mut rows = RowBuffer::default();
+    for (ordinal, action) in
+        [None, Some("new"), Some("cancel"), Some("correct"), Some("cancel")].into_iter().enumerate()
+    {
+        let mut frame = Vec::new();
+        let mut event = EventBuilder::begin(&mut frame, EventKind::Trade, UnixNanos(ordinal as i64));
+        if let Some(action) = action {
+            event.set_field(EventField::Action, EventValue::Text(action)).unwrap();
+        }
+        event.finish(flags::LAST).unwrap();
+        rows.push(&frame, ordinal as u64, Position(ordinal as u64 * 128));
+    }
+    assert_eq!(block(&rows).0.corrections, 3);
 }
 
 /// Fails if a header that asks for too much memory is not refused before the memory is allocated.

@@ -95,7 +95,7 @@ impl NewRecord {
         if self.kind == SOURCE { &self.payload[..SOURCE_HEAD] } else { &self.payload }
     }
 
-    /// Bytes of the record in the file.
+    /// Returns the bytes of the record in the file.
     pub fn bytes(&self) -> usize {
         RECORD_HEAD + SEAL_BYTES + LENGTH_BYTES + self.payload.len().next_multiple_of(PADDED_TO)
     }

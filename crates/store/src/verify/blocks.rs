@@ -24,7 +24,7 @@ pub(super) struct BlockChecker<'a> {
 }
 
 impl<'a> BlockChecker<'a> {
-    /// Without `names` the days of a calendar are not checked.
+    /// Makes the check; without `names` the days of a calendar are not compared.
     pub fn new(names: Option<&'a TokenDictionary>, day_rule: DayRule, opener: BlockOpener<'a>) -> Self {
         let (decoder, batch) = (BlockDecoder::default(), FrameBatch::default());
         Self { names, day_rule, opener, decoder, batch, block: Vec::new() }
