@@ -29,6 +29,7 @@ use crate::header::{BlockHeader, CLEAR, KindSet, MAGIC, SEVERAL_TAPES, START};
 use crate::keys::{Binding, DayKeys, Leaf, LeafKeys, Piece, Randomness, SEAL_BYTES, StoreKeys};
 use crate::stream::StreamEncoder;
 use crate::table::TableWriter;
+use crate::templates::{RowTail, TemplateFinder};
 use crate::tuples::TupleFinder;
 
 /// The keys and the randomness with which a seal seals its blocks.
@@ -64,8 +65,11 @@ pub(crate) struct BlockEncoder {
     ordinals: Vec<u64>,
     tuples: TupleFinder,
     values: Vec<u64>,
-    lengths: [Vec<u64>; 2],
+    /// Market and identity data behind the fixed part: their bytes, those of each row, and those that no template has.
     tails: [Vec<u8>; 2],
+    row_tails: [Vec<RowTail>; 2],
+    templates: [TemplateFinder; 2],
+    stream: Vec<u8>,
     tables: [TableWriter; 3],
     plaintext: Vec<u8>,
 }
@@ -204,19 +208,22 @@ impl BlockEncoder {
         rows: BlockRows<'_>,
     ) {
         self.tails.iter_mut().for_each(Vec::clear);
-        self.lengths.iter_mut().for_each(Vec::clear);
+        self.row_tails.iter_mut().for_each(Vec::clear);
         let layout_of = |index: &u64| layouts[*index as usize];
         for (frame, index) in frames.iter().zip(layout_indexes) {
             let [market, identity] = &mut self.tails;
-            let old_lengths = [market.len(), identity.len()];
-            split_tail(frame, layout_of(index), market, identity);
-            self.lengths[0].push((market.len() - old_lengths[0]) as u64);
-            self.lengths[1].push((identity.len() - old_lengths[1]) as u64);
+            let starts = [market.len(), identity.len()];
+            let prefix_bytes = split_tail(frame, layout_of(index), market, identity);
+            self.row_tails[0].push(RowTail { range: starts[0]..market.len(), prefix_bytes: 0 });
+            self.row_tails[1].push(RowTail { range: starts[1]..identity.len(), prefix_bytes });
+        }
+        for class in 0..2 {
+            self.templates[class].find(&self.tails[class], &self.row_tails[class]);
         }
         let number = |width| ColumnSpec { width, null_value: None, is_text: false };
         self.ordinals.clear();
         self.ordinals.extend(rows.rows().map(|row| row.ordinal));
-        let Self { encoder, streams, values, lengths, tails, ordinals, .. } = self;
+        let Self { encoder, streams, values, tails, row_tails, templates, stream, ordinals, .. } = self;
         let mut write = |table: &mut TableWriter, width, column_values: &mut dyn Iterator<Item = u64>| {
             values.clear();
             values.extend(column_values);
@@ -226,16 +233,22 @@ impl BlockEncoder {
         let [market, identity, provenance] = &mut self.tables;
         write(market, 8, &mut ordinals.iter().copied());
         write(market, 1, &mut layout_indexes.iter().copied());
-        write(market, 4, &mut lengths[0].iter().copied());
-        market.push_special(1, |out| streams.encode(&tails[0], out));
+        let [market_templates, identity_templates] = templates;
+        let [market_tails, identity_tails] = row_tails;
+        write(market, 4, &mut stream_lengths(market_tails, market_templates));
+        fill_stream(&tails[0], market_tails, market_templates, stream);
+        market.push_special(1, |out| streams.encode(stream, out));
+        write(market, 1, &mut market_templates.row_templates.iter().copied());
         if single_tape(rows).is_none() {
             write(market, 2, &mut rows.rows().map(|row| row.tape_index.into()));
         }
         let lines = frames.iter().zip(layout_indexes);
         let mut lines = lines.map(|(frame, index)| ((frame.len() - layout_of(index).fixed) / LINE) as u64);
         write(identity, 2, &mut lines);
-        write(identity, 4, &mut lengths[1].iter().copied());
-        identity.push_special(1, |out| streams.encode(&tails[1], out));
+        write(identity, 4, &mut stream_lengths(identity_tails, identity_templates));
+        fill_stream(&tails[1], identity_tails, identity_templates, stream);
+        identity.push_special(1, |out| streams.encode(stream, out));
+        write(identity, 1, &mut identity_templates.row_templates.iter().copied());
         values.clear();
         values.extend(rows.rows().map(|row| (row.position.0 / LINE as u64).wrapping_sub(row.ordinal)));
         let predictor = Some(Predictor { values: ordinals, has_slope: true });
@@ -243,6 +256,8 @@ impl BlockEncoder {
         values.clear();
         values.extend(frames.iter().map(|frame| u64::from(FrameHeader::read(frame).flags())));
         provenance.push_special(1, |out| encoder.encode(values, number(1), None, out));
+        market_templates.write(encoder, market);
+        identity_templates.write(encoder, identity);
     }
 
     /// Writes the columns of these cells: those that all rows of the block have, or those of a layout. Leaves the values of the
@@ -318,6 +333,20 @@ fn are_prices_of_two_sides(before: &FrameCell, cell: &FrameCell) -> bool {
     is_price(before) && is_price(cell) && before.offset + 8 == cell.offset
 }
 
+/// Returns the bytes that each row has in the stream: those of no template.
+fn stream_lengths<'t>(tails: &'t [RowTail], templates: &'t TemplateFinder) -> impl Iterator<Item = u64> + 't {
+    let rows = tails.iter().zip(&templates.row_templates);
+    rows.map(|(tail, template)| if *template == 0 { tail.range.len() as u64 } else { 0 })
+}
+
+/// Makes `stream` the bytes of the rows of no template.
+fn fill_stream(bytes: &[u8], tails: &[RowTail], templates: &TemplateFinder, stream: &mut Vec<u8>) {
+    stream.clear();
+    for (tail, _) in tails.iter().zip(&templates.row_templates).filter(|(_, template)| **template == 0) {
+        stream.extend_from_slice(&bytes[tail.range.clone()]);
+    }
+}
+
 /// Returns the index of the tape of the rows, if all are of one tape.
 fn single_tape(rows: BlockRows<'_>) -> Option<u16> {
     let mut indexes = rows.rows().map(|row| row.tape_index);
@@ -345,11 +374,12 @@ fn layouts_of(frames: &[&[u8]]) -> (Vec<&'static EventKindLayout>, Vec<u64>) {
 
 /// Appends the market data in a frame's extension to `market`, and the other bytes after the fixed part to `identity`.
 /// If both have bytes, `identity` begins with their order: the number of runs, then the bytes of each run, market and
-/// identity in turn. After the runs comes the end of the frame, without its zeros.
-fn split_tail(frame: &[u8], plan: &EventKindLayout, market: &mut Vec<u8>, identity: &mut Vec<u8>) {
+/// identity in turn. After the runs comes the end of the frame, without its zeros. Returns how many bytes say this order.
+fn split_tail(frame: &[u8], plan: &EventKindLayout, market: &mut Vec<u8>, identity: &mut Vec<u8>) -> usize {
+    let identity_start = identity.len();
     let tail = &frame[plan.fixed..];
     if tail.is_empty() {
-        return;
+        return 0;
     }
     // Runs of entries of one class: the class, and where they end.
     let (mut runs, mut end) = (Vec::<(FieldClass, usize)>::new(), plan.fixed);
@@ -364,13 +394,15 @@ fn split_tail(frame: &[u8], plan: &EventKindLayout, market: &mut Vec<u8>, identi
         }
     }
     if !runs.iter().any(|(class, _)| *class == FieldClass::Market) {
-        return identity.extend_from_slice(trim_zeros(tail));
+        identity.extend_from_slice(trim_zeros(tail));
+        return 0;
     }
     let tail_bytes = trim_zeros(&frame[end..]);
     if let [(_, end)] = runs[..]
         && tail_bytes.is_empty()
     {
-        return market.extend_from_slice(&frame[plan.fixed..end]);
+        market.extend_from_slice(&frame[plan.fixed..end]);
+        return 0;
     }
     let begins_with_market = runs[0].0 == FieldClass::Market;
     put_varint(identity, (runs.len() + usize::from(!begins_with_market)) as u64);
@@ -382,6 +414,7 @@ fn split_tail(frame: &[u8], plan: &EventKindLayout, market: &mut Vec<u8>, identi
         put_varint(identity, (end - tail_start) as u64);
         tail_start = *end;
     }
+    let prefix_bytes = identity.len() - identity_start;
     tail_start = plan.fixed;
     for (class, end) in runs {
         let out = if class == FieldClass::Market { &mut *market } else { &mut *identity };
@@ -389,6 +422,7 @@ fn split_tail(frame: &[u8], plan: &EventKindLayout, market: &mut Vec<u8>, identi
         tail_start = end;
     }
     identity.extend_from_slice(tail_bytes);
+    prefix_bytes
 }
 
 /// Cuts the zeros at the end.

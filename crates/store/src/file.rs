@@ -473,7 +473,7 @@ pub(crate) fn open_chunks(
         open_chunk(block, class_start..class_start + sizes.first_bytes as usize, 0)?;
         if sizes.is_split() {
             let specials = special::of_class(*class, head.single_tape().is_none()).len();
-            let columns = long_columns(block, class_start, sizes, specials)
+            let columns = long_columns(block, class_start, sizes, specials, head.rows as usize)
                 .map_err(|reason| (class_start, reason.to_owned()))?;
             for (column, number) in columns.into_iter().zip(1..) {
                 open_chunk(block, column.start..column.start + chunk_bytes(column.len()), number)?;
@@ -490,8 +490,9 @@ fn long_columns(
     class_start: usize,
     sizes: ClassSize,
     specials: usize,
+    rows: usize,
 ) -> std::result::Result<Vec<Range<usize>>, &'static str> {
-    let mut table = TableReader::open(block, class_start, sizes, specials)?;
+    let mut table = TableReader::open(block, class_start, sizes, specials, rows)?;
     let mut columns = Vec::new();
     while let Some(entry) = table.next()? {
         columns.extend(entry.long_values());

@@ -46,6 +46,10 @@ pub(crate) mod special {
     pub const IDENTITY_BYTES: u16 = 0x1006;
     /// The identity data after the fixed part, row after row.
     pub const IDENTITY_TAIL: u16 = 0x1007;
+    /// The template of each row in [`MARKET_TAIL`], from 1; 0 if its bytes are in the stream.
+    pub const MARKET_TEMPLATE: u16 = 0x100a;
+    /// The template of each row in [`IDENTITY_TAIL`], likewise.
+    pub const IDENTITY_TEMPLATE: u16 = 0x100b;
     /// Which layout of the table each row has, from 0.
     pub const LAYOUT_INDEX: u16 = 0x1008;
     /// Index of each row's tape among those of the part. Only blocks with rows of several tapes have it.
@@ -55,10 +59,10 @@ pub(crate) mod special {
     pub const fn of_class(class: FieldClass, has_several_tapes: bool) -> &'static [u16] {
         match class {
             FieldClass::Market if has_several_tapes => {
-                &[ORDINAL, LAYOUT_INDEX, MARKET_BYTES, MARKET_TAIL, TAPE_INDEX]
+                &[ORDINAL, LAYOUT_INDEX, MARKET_BYTES, MARKET_TAIL, MARKET_TEMPLATE, TAPE_INDEX]
             }
-            FieldClass::Market => &[ORDINAL, LAYOUT_INDEX, MARKET_BYTES, MARKET_TAIL],
-            FieldClass::Identity => &[LINES, IDENTITY_BYTES, IDENTITY_TAIL],
+            FieldClass::Market => &[ORDINAL, LAYOUT_INDEX, MARKET_BYTES, MARKET_TAIL, MARKET_TEMPLATE],
+            FieldClass::Identity => &[LINES, IDENTITY_BYTES, IDENTITY_TAIL, IDENTITY_TEMPLATE],
             FieldClass::Provenance => &[BEHIND, FLAGS],
         }
     }

@@ -126,7 +126,7 @@ fn read_page(
     let bytes = (page.len() + SEAL_BYTES) as u32;
     let sizes = ClassSize { columns: FIELDS as u16, first_bytes: bytes, bytes };
     page.resize(page.len() + PAD, 0);
-    let mut table = TableReader::open(&page, 0, sizes, FIELDS)?;
+    let mut table = TableReader::open(&page, 0, sizes, FIELDS, blocks)?;
     let mut fields: Vec<Vec<u64>> = Vec::with_capacity(FIELDS);
     while let Some(entry) = table.next()? {
         let TableEntry::Column(column) = entry else { return Err("a page of the index with a layout") };

@@ -77,6 +77,7 @@ mod store;
 mod stream;
 mod table;
 mod tape_rows;
+mod templates;
 mod tuples;
 #[cfg(any(test, feature = "twin"))]
 #[doc(hidden)]

@@ -6,6 +6,7 @@
 //! column     how u8 │ [number] │ value if constant, else bytes
 //! predicted  6 u8 │ other │ slope                               a prefix of a column: 0 the ordinals, else 1 + cell
 //! tuples     14 u8 │ count │ column of numbers                  the cells after it have one value for each number
+//! templates  22 u8 │ their definitions                          after the columns beside cells; the words of their values follow
 //! layout     7 u8 │ kind u8 │ layout u8 │ rows                  the cells after it are those of this layout
 //! how        bits 0–2 encoding │ 3–5 width - 1 │ 6 some none │ 7 bytes swapped
 //! ```
@@ -22,6 +23,7 @@ use crate::bits::{put_varint, take_varint, unzigzag, zigzag};
 use crate::column::{CONSTANT, ColumnReader, ENCODING_BITS, EncodedColumn};
 use crate::header::{ClassSize, chunk_bytes};
 use crate::keys::SEAL_BYTES;
+use crate::templates::{Piece, Templates};
 
 /// A column of no more bytes stays with the table. A chunk of its own would cost some forty.
 const SHORT_BYTES: usize = 256;
@@ -30,6 +32,8 @@ const LAYOUT: u8 = 7;
 /// The next column is predicted from another one.
 const PREDICTED: u8 = 6;
 const TUPLES: u8 = 14;
+/// Definitions of templates. A column for each word of the values of each piece follows.
+const TEMPLATES: u8 = 22;
 /// Bytes of the number of a tuple.
 const TUPLE_BYTES: u8 = 2;
 const WIDTH_SHIFT: u32 = 3;
@@ -73,6 +77,13 @@ impl TableWriter {
         let distance = offset - self.cell_end;
         self.cell_end = offset + u16::from(width);
         self.push(width, Some(distance), predictor, write);
+    }
+
+    /// Appends the definitions of templates. The columns of their words must follow, as those beside cells.
+    pub fn begin_templates(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.table.push(TEMPLATES);
+        write(&mut self.table);
+        self.entries += 1;
     }
 
     /// Begins the cells of tuples, which are `count`. `write` appends the number of the tuple of each row.
@@ -175,6 +186,8 @@ pub(crate) enum TableEntry {
         count: usize,
         numbers: TableColumn,
     },
+    /// Definitions of templates. The columns after it are the words of their values.
+    Templates(Templates),
     Column(TableColumn),
 }
 
@@ -224,7 +237,7 @@ impl TableEntry {
                 ColumnValues::Encoded { range, is_long: true } => Some(range),
                 _ => None,
             },
-            Self::Layout { .. } => None,
+            Self::Layout { .. } | Self::Templates(_) => None,
         }
     }
 }
@@ -247,8 +260,10 @@ pub(crate) struct TableReader<'a> {
     class_start: usize,
     sizes: ClassSize,
     entries: u16,
-    /// Columns beside cells that follow.
+    /// Columns beside cells, or words of templates, that follow.
     specials_left: usize,
+    /// Rows of the block.
+    rows: usize,
     cell_end: u16,
     /// Where the next short column begins, and where the first chunk ends.
     short_at: usize,
@@ -266,6 +281,7 @@ impl<'a> TableReader<'a> {
         class_start: usize,
         sizes: ClassSize,
         specials: usize,
+        rows: usize,
     ) -> Result<Self, &'static str> {
         let first_end = class_start + (sizes.first_bytes as usize).saturating_sub(SEAL_BYTES);
         let first = block.get(..first_end).ok_or(CUT)?;
@@ -280,6 +296,7 @@ impl<'a> TableReader<'a> {
             sizes,
             entries: 0,
             specials_left: specials,
+            rows,
             cell_end: 0,
             short_at: table_end,
             first_end,
@@ -322,6 +339,14 @@ impl<'a> TableReader<'a> {
             let numbers = self.column(false)?;
             self.cell_end = at::INSTRUMENT as u16;
             return Ok(Some(TableEntry::Tuples { count, numbers }));
+        }
+        if how == TEMPLATES && self.specials_left == 0 {
+            let mut offset = self.offset + 1;
+            let templates = Templates::decode(self.bytes, &mut offset, self.rows);
+            let templates = templates.ok_or("templates that no block has")?;
+            self.offset = offset;
+            self.specials_left = templates.pieces.iter().map(Piece::columns).sum();
+            return Ok(Some(TableEntry::Templates(templates)));
         }
         let is_cell = self.specials_left == 0;
         self.specials_left = self.specials_left.saturating_sub(1);

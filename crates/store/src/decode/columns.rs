@@ -3,12 +3,14 @@
 use unitape_model::schema::at;
 use unitape_model::{EventKind, FieldClass};
 
+use super::templates::OpenTemplates;
 use super::{BlockFault, OpenBlock};
 use crate::cells::EventKindLayout;
 use crate::column::{ColumnReader, ROWS_MAX, VECTOR};
 use crate::header::{BlockHeader, START, special};
 use crate::stream::StreamDecoder;
 use crate::table::{ColumnValues, TableColumn, TableEntry, TableReader};
+use crate::templates::{Piece, Templates};
 
 pub(super) const TS_EVENT: u16 = at::TS_EVENT as u16;
 pub(super) const VENUE: u16 = at::VENUE as u16;
@@ -142,16 +144,22 @@ pub(super) struct OpenColumns<'a> {
     /// The streams of all rows, decompressed.
     pub market_tail: &'a [u8],
     pub identity_tail: &'a [u8],
+    pub market_templates: OpenTemplates<'a>,
+    pub identity_templates: OpenTemplates<'a>,
 }
 
 impl<'a> OpenColumns<'a> {
     pub fn into_columns(self) -> impl Iterator<Item = BlockColumn<'a>> {
         let own = self.layouts.into_iter().flat_map(|layout| layout.columns);
+        let words = self.market_templates.columns.into_iter().chain(self.identity_templates.columns);
+        let own = own.chain(words);
         self.special_columns.into_iter().chain(self.tape_column).chain(self.shared_columns).chain(own)
     }
 
     pub fn columns(&self) -> impl Iterator<Item = &BlockColumn<'a>> {
         let own = self.layouts.iter().flat_map(|layout| &layout.columns);
+        let words = self.market_templates.columns.iter().chain(&self.identity_templates.columns);
+        let own = own.chain(words);
         self.special_columns.iter().chain(&self.tape_column).chain(&self.shared_columns).chain(own)
     }
 }
@@ -174,10 +182,19 @@ pub(super) fn open<'a>(
         let Some(class_start) = block.parts[class.index()] else { continue };
         let specials = special::of_class(class, head.single_tape().is_none());
         let (mut specials_left, mut begun) = (specials.iter(), 0);
-        let table = TableReader::open(block.bytes, class_start, head.class_size(class), specials.len());
+        let table = TableReader::open(
+            block.bytes,
+            class_start,
+            head.class_size(class),
+            specials.len(),
+            head.rows as usize,
+        );
         let mut table = table.map_err(|reason| BlockFault { offset: class_start, reason })?;
         // The numbers of the tuples of the layout, and how many tuples there are.
         let mut tuples: Option<(usize, TableColumn)> = None;
+        // The templates, their columns so far, and the values of each column that is still to come.
+        let mut templates: Option<(Templates, Vec<BlockColumn<'a>>)> = None;
+        let mut word_counts = Vec::new().into_iter();
         loop {
             let entry_at = table.offset();
             let fault = |reason| BlockFault { offset: entry_at, reason };
@@ -196,8 +213,32 @@ pub(super) fn open<'a>(
                     tuples = Some((count, numbers));
                     continue;
                 }
+                TableEntry::Templates(definitions) => {
+                    if templates.is_some() || begun > 0 || class == FieldClass::Provenance {
+                        return Err(fault("templates where a block has none"));
+                    }
+                    let counts = |piece: &Piece| std::iter::repeat_n(piece.count, piece.columns());
+                    word_counts =
+                        definitions.pieces.iter().flat_map(counts).collect::<Vec<usize>>().into_iter();
+                    templates = Some((definitions, Vec::new()));
+                    continue;
+                }
                 TableEntry::Column(column) => column,
             };
+            if let (Some((_, words)), Some(count)) = (&mut templates, word_counts.next()) {
+                let opened = column.open(block.bytes, count, tables.pop().unwrap_or_default());
+                words.push(BlockColumn {
+                    column_number: special::LAYOUT_INDEX,
+                    value_bytes: column.width,
+                    chunk: opened.map_err(fault)?,
+                    values_start: entry_at,
+                    values_left: count,
+                    buffer: Vec::new(),
+                    buffer_at: 0,
+                    predictor: None,
+                });
+                continue;
+            }
             let number = column.offset.or_else(|| specials_left.next().copied()).ok_or(fault(NOT_COVERED))?;
             let buffer = match number {
                 special::MARKET_TAIL => market_buffer.take(),
@@ -247,6 +288,15 @@ pub(super) fn open<'a>(
                 special::TAPE_INDEX => columns.tape_column = Some(column),
                 _ => list.push(column),
             }
+        }
+        if let Some((templates, words)) = templates {
+            let open_templates = OpenTemplates::new(templates, words);
+            open_templates.check()?;
+            *(if class == FieldClass::Market {
+                &mut columns.market_templates
+            } else {
+                &mut columns.identity_templates
+            }) = open_templates;
         }
         if begun != columns.layouts.len() {
             return Err(BlockFault { offset: class_start, reason: "a layout that is missing" });

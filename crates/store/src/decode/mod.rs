@@ -1,6 +1,7 @@
 //! From a block back to frames, a vector of rows at a time.
 
 mod columns;
+mod templates;
 
 use std::collections::BTreeSet;
 
@@ -155,18 +156,24 @@ pub(crate) struct BlockDecoder {
     /// The rows of the layout at hand: their indexes in the vector, and where their frames start.
     own_rows: Vec<u32>,
     own_starts: Vec<u32>,
+    /// Bytes of a row of a template, of market and of identity data.
+    row_tails: [Vec<u8>; 2],
+    /// Market bytes of each row.
+    market_bytes: Vec<u64>,
 }
 
 /// Columns beside cells and streams, in all classes.
-const SPECIAL_MAX: usize = 7;
+const SPECIAL_MAX: usize = 9;
 /// Their places among the columns that are open.
 const ORDINAL: usize = 0;
 const LAYOUT_INDEX: usize = 1;
 const MARKET_BYTES: usize = 2;
-const LINES: usize = 3;
-const IDENTITY_BYTES: usize = 4;
-const BEHIND: usize = 5;
-const FLAGS: usize = 6;
+const MARKET_TEMPLATE: usize = 3;
+const LINES: usize = 4;
+const IDENTITY_BYTES: usize = 5;
+const IDENTITY_TEMPLATE: usize = 6;
+const BEHIND: usize = 7;
+const FLAGS: usize = 8;
 impl BlockDecoder {
     /// Appends the selected rows of the block to `batch`. If only the market data are open, a row is a frame with these
     /// fields only, and without a position. On an error, the batch stays as it was.
@@ -220,7 +227,7 @@ impl BlockDecoder {
                 venues.extend(self.values.iter().map(|venue| *venue as u16));
             }
         }
-        Ok(!columns.market_tail.is_empty())
+        Ok(!columns.market_tail.is_empty() || !columns.market_templates.is_empty())
     }
 
     fn rows(
@@ -240,6 +247,8 @@ impl BlockDecoder {
             layouts,
             market_tail,
             identity_tail,
+            market_templates,
+            identity_templates,
         } = columns;
         let (market_tail, identity_tail) = (*market_tail, *identity_tail);
         let tape_index = head.single_tape().unwrap_or_default();
@@ -276,8 +285,19 @@ impl BlockDecoder {
             // The start of each frame, and a check that the block holds no more than it says.
             self.starts.clear();
             let mut total = 0;
+            self.market_bytes.clear();
+            for (stream_bytes, number) in firsts[MARKET_BYTES].iter().zip(&firsts[MARKET_TEMPLATE]) {
+                let row_bytes = market_templates.row_bytes(*number, *stream_bytes);
+                self.market_bytes.push(row_bytes.map_err(|reason| special[MARKET_TEMPLATE].fault(reason))?);
+            }
+            if is_whole {
+                for (stream_bytes, number) in firsts[IDENTITY_BYTES].iter().zip(&firsts[IDENTITY_TEMPLATE]) {
+                    let row_bytes = identity_templates.row_bytes(*number, *stream_bytes);
+                    row_bytes.map_err(|reason| special[IDENTITY_TEMPLATE].fault(reason))?;
+                }
+            }
             for ((lines, market), index) in
-                firsts[LINES].iter().zip(&firsts[MARKET_BYTES]).zip(&firsts[LAYOUT_INDEX])
+                firsts[LINES].iter().zip(&self.market_bytes).zip(&firsts[LAYOUT_INDEX])
             {
                 self.starts.push(total as u32);
                 let fixed = layouts[*index as usize].plan.fixed;
@@ -321,22 +341,39 @@ impl BlockDecoder {
                     }
                 }
                 market_at += firsts[MARKET_BYTES].iter().sum::<u64>() as usize;
+                market_templates.skip_vector(&firsts[MARKET_TEMPLATE])?;
                 if is_whole {
+                    identity_templates.skip_vector(&firsts[IDENTITY_TEMPLATE])?;
                     identity_at += firsts[IDENTITY_BYTES].iter().sum::<u64>() as usize;
                 }
                 continue;
             }
             let (base, first_key) = (batch.arena.len(), batch.keys.len());
             self.scatter_cells(shared, layouts, &firsts, total, wanted, &mut batch.arena)?;
+            market_templates.read_vector(&firsts[MARKET_TEMPLATE])?;
+            if is_whole {
+                identity_templates.read_vector(&firsts[IDENTITY_TEMPLATE])?;
+            }
+            let [market_row, identity_row] = &mut self.row_tails;
             let frames = &mut batch.arena[base..];
             for r in 0..n {
                 let layout = layouts[firsts[LAYOUT_INDEX][r] as usize].plan;
                 let frame_start = self.starts[r] as usize;
                 let frame_end = self.starts.get(r + 1).map_or(total, |next| *next as usize);
-                let market = &market_tail[market_at..][..firsts[MARKET_BYTES][r] as usize];
+                let mut market = &market_tail[market_at..][..firsts[MARKET_BYTES][r] as usize];
+                market_at += market.len();
+                if firsts[MARKET_TEMPLATE][r] > 0 {
+                    market_templates.write_row(firsts[MARKET_TEMPLATE][r], market_row);
+                    market = market_row;
+                }
                 let (mut identity, mut position, mut bits) = (&[][..], Position(0), 0);
                 if is_whole {
                     identity = &identity_tail[identity_at..][..firsts[IDENTITY_BYTES][r] as usize];
+                    identity_at += identity.len();
+                    if firsts[IDENTITY_TEMPLATE][r] > 0 {
+                        identity_templates.write_row(firsts[IDENTITY_TEMPLATE][r], identity_row);
+                        identity = identity_row;
+                    }
                     let line = firsts[BEHIND][r].wrapping_add(firsts[ORDINAL][r]);
                     position = Position(line.wrapping_mul(LINE as u64));
                     bits = firsts[FLAGS][r] as u8;
@@ -358,8 +395,6 @@ impl BlockDecoder {
                     let parts_reason = "two parts of a tail that make no whole";
                     return Err(special[IDENTITY_BYTES].fault(parts_reason));
                 }
-                market_at += market.len();
-                identity_at += identity.len();
                 if self.row_is_kept[r]
                     && wanted.listed.as_ref().is_none_or(|list| layout.lists_instrument(frame, list))
                 {

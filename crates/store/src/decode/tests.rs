@@ -1,5 +1,6 @@
 //! Tests of blocks: from rows to columns and back.
 
+use super::templates::OpenTemplates;
 use super::*;
 use crate::bits::PAD;
 use crate::block::{BlockEncoder, BlockPlace, BlockSealer};
@@ -50,6 +51,8 @@ fn naive(block: &OpenBlock<'_>, head: &BlockHeader) -> Vec<(u64, u64, Vec<u8>)> 
     let mut shared = values(columns.shared_columns, rows, Some(&ordinal_values));
     let mut own: Vec<_> =
         columns.layouts.into_iter().map(|l| (l.plan, values(l.columns, l.rows, None))).collect();
+    let (mut market_templates, mut identity_templates) =
+        (columns.market_templates, columns.identity_templates);
     let mut market = columns.market_tail.iter().copied();
     let mut identity = columns.identity_tail.iter().copied();
     (0..rows)
@@ -68,6 +71,19 @@ fn naive(block: &OpenBlock<'_>, head: &BlockHeader) -> Vec<(u64, u64, Vec<u8>)> 
             let market: Vec<u8> = market.by_ref().take(value_of(special::MARKET_BYTES) as usize).collect();
             let identity: Vec<u8> =
                 identity.by_ref().take(value_of(special::IDENTITY_BYTES) as usize).collect();
+            // A row of a template, read as a vector of its own.
+            let of_template = |templates: &mut OpenTemplates<'_>, number: u64, stream: Vec<u8>| {
+                let mut row = stream;
+                if number > 0 {
+                    assert!(row.is_empty());
+                    templates.read_vector(&[number]).unwrap();
+                    templates.write_row(number, &mut row);
+                }
+                row
+            };
+            let market = of_template(&mut market_templates, value_of(special::MARKET_TEMPLATE), market);
+            let identity =
+                of_template(&mut identity_templates, value_of(special::IDENTITY_TEMPLATE), identity);
             let mut tail = Vec::new();
             if market.is_empty() || identity.is_empty() {
                 tail = [market, identity].concat();
@@ -157,6 +173,23 @@ fn rows(schema: TickSchema, seed: u64, n: usize, wild: bool) -> (RowBuffer, Vec<
                 frame[entry_offset + 2..entry_offset + 6].copy_from_slice(&(length as u32).to_le_bytes());
                 entry_offset += 6 + length;
             }
+        }
+        if has_relations && !wild && !random().is_multiple_of(4) {
+            // As feeds have them: fields of a few sorts, market data and others in turn, among them twice the same one.
+            let extensions: [&[(u16, &[u8], u64)]; 4] = [
+                &[(1, b"", 4), (9, b"", 1)],
+                &[(0xfffe, b"\x04\0name", 3), (20, b"", 9), (2, b"", 8), (23, b"", 17)],
+                &[(0xfffe, b"\x01\0a", 0), (1, b"", 4), (0xfffe, b"\x01\0a", 20)],
+                &[(0xfffe, b"\x01\0a", random() % 40)],
+            ];
+            frame.truncate(plan.fixed);
+            for (tag, name, value_bytes) in extensions[random() as usize % 4] {
+                frame.extend_from_slice(&tag.to_le_bytes());
+                frame.extend_from_slice(&(name.len() as u32 + *value_bytes as u32).to_le_bytes());
+                frame.extend_from_slice(name);
+                frame.extend((0..*value_bytes).map(|_| random() as u8 % 3));
+            }
+            frame.resize(frame.len().next_multiple_of(LINE), 0);
         }
         if kind.has_layouts() {
             frame[at::KIND_A] = plan.layout;
@@ -391,7 +424,7 @@ fn check_tampering(row_count: usize, step_bytes: usize) {
         let mut open_block = good.clone();
         opener.open(&file, &head, &FieldClass::ALL, &mut open_block).unwrap();
         let specials = special::of_class(FieldClass::Market, false).len();
-        let mut table = TableReader::open(&open_block, START, market, specials).unwrap();
+        let mut table = TableReader::open(&open_block, START, market, specials, row_count).unwrap();
         let mut chunks = Vec::new();
         while let Some(entry) = table.next().unwrap() {
             let chunk = |range: Range<usize>| range.start..range.start + chunk_bytes(range.len());
