@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use unitape_model::{Dictionary, Event, NameKind, Position, UnixNanos};
+use unitape_model::{Dictionary, Event, InstrumentId, NameKind, Position, UnixNanos};
 use unitape_tape::TapeId;
 
 use crate::day::Day;
-use crate::dictionary::TokenDictionary;
+use crate::dictionary::{SealedNames, TokenDictionary};
 use crate::error::{Error, Result};
 use crate::keys::{MasterKey, PublicKey, StoreKeys};
 use crate::leases::Lease;
@@ -290,6 +290,14 @@ impl Store {
         }
         problems.extend(self.damaged_name());
         problems
+    }
+
+    /// Returns the name by which others may be given the rows of an instrument. One whose name was erased has none: what stands
+    /// for the name could be that of another instrument.
+    pub(crate) fn given_symbol(&self, instrument: InstrumentId) -> Option<&str> {
+        let is_erased = |names: &SealedNames| names.is_erased(NameKind::Instrument, instrument.0);
+        let name = self.names().name(NameKind::Instrument, instrument.0);
+        name.filter(|_| !self.tokens.sealed().is_some_and(is_erased))
     }
 
     fn stored_blocks(&self) -> StoredBlocks<'_> {

@@ -435,6 +435,30 @@ fn a_block_that_is_not_the_one_that_was_sealed_is_damage() {
     assert!(swaps > 20, "{swaps} blocks had another's length");
 }
 
+/// Fails if an erased instrument is given to somebody who may read an instrument of the name that stands for it.
+#[test]
+fn an_erased_instrument_is_given_to_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = sealed_store(dir.path(), 75, 1, 1, 80);
+    let all = ScanFilter::default();
+    let token = store.names().get(NameKind::Instrument, b"instrument1").expect("it has events");
+    let (label, is_it) = (format!("erased-{token}"), |name: Option<&str>| name == Some("instrument1"));
+    let given = |store: &Store, may_read: &dyn Fn(&LeafAccess<'_>) -> bool| {
+        let answer = store.answer(&all, ReadDepth::Rows, 100_000, may_read).unwrap();
+        serde_json::to_value(&answer.private_index).unwrap()["blocks"].as_array().unwrap().len()
+    };
+    let own = given(&store, &|access| is_it(access.symbol));
+    let before = given(&store, &|_| true);
+    assert!(own > 0 && before > own);
+    drop(store);
+    let path = dir.path().join("store75");
+    unitape_store::erase_name(&path, &common::key(), "instrument1", &unitape_store::SystemRandomness)
+        .unwrap();
+    let store = open(&path).unwrap();
+    assert_eq!(given(&store, &|access| access.symbol == Some(&label)), 0);
+    assert_eq!(given(&store, &|_| true), before - own);
+}
+
 /// A connection that breaks, and a block that is cut or too long: an end before the end is a failure, never a short answer.
 #[test]
 fn a_fetch_that_fails_ends_the_scan_with_a_failure() {

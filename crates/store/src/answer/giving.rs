@@ -168,7 +168,7 @@ impl<'a> Giving<'a> {
                 let file = self.files.len() as u32;
                 for location in locations.iter().copied().filter(|location| wanted.wants_block(location)) {
                     let head = &location.head;
-                    let symbol = self.store.names().name(NameKind::Instrument, head.instrument.0);
+                    let symbol = self.store.given_symbol(head.instrument);
                     let is_named = symbol.is_some() || head.instrument.0 == 0;
                     let may_read = self.read_depth.classes().iter().all(|class| {
                         let access = LeafAccess { day: id.day, schema: id.schema, symbol, class: *class };
@@ -205,9 +205,8 @@ impl<'a> Giving<'a> {
         wanted: &Selection,
         may_read: &dyn Fn(&LeafAccess<'_>) -> bool,
     ) -> bool {
-        let names = self.store.names();
-        (0..=names.len(NameKind::Instrument)).any(|token| {
-            let symbol = names.name(NameKind::Instrument, token);
+        (0..=self.store.names().len(NameKind::Instrument)).any(|token| {
+            let symbol = self.store.given_symbol(InstrumentId(token));
             let (day, schema) = (id.day, id.schema);
             wanted.wants_instrument(schema, InstrumentId(token))
                 && self

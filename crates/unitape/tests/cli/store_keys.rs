@@ -36,6 +36,9 @@ fn another_key_opens_the_store_and_the_old_one_does_not() {
     let options = ["--key", wrong.to_str().unwrap(), "--new-key", new_key.to_str().unwrap()];
     command("rekey", &store, &options).code(1).says(&["wrong key"]);
     assert!(!new_key.exists());
+    let inside = store.join("inside.key");
+    command("rekey", &store, &["--new-key", inside.to_str().unwrap()]).code(2).says(&["in every copy"]);
+    assert!(!inside.exists());
     let made = command("rekey", &store, &["--new-key", new_key.to_str().unwrap()]).code(0);
     assert!(made.stderr.contains("made the key") && made.text().contains("new.key alone"), "{made:?}");
     let old = command("scan", &store, &["--json"]).code(1);

@@ -45,6 +45,14 @@ pub fn run_rekey(args: &RekeyArgs) -> output::Result {
     let old_key = args.key.of_store(&args.dir)?;
     unitape_store::Store::open(&args.dir, &old_key)?;
     let (path, is_new) = (&args.new_key, !args.new_key.exists());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = std::fs::canonicalize(folder.unwrap_or(Path::new(".")));
+    if folder
+        .is_ok_and(|folder| std::fs::canonicalize(&args.dir).is_ok_and(|store| folder.starts_with(store)))
+    {
+        let fault = "a key in its store is in every copy of the store; give a file elsewhere";
+        return Err(CommandFailure::Usage(format!("{}: {fault}", path.display())));
+    }
     let new_key = if is_new { MasterKey::create(path, &SystemRandomness)? } else { MasterKey::load(path)? };
     if !is_new && MasterKey::is_exposed(path) {
         note!("unitape: others than its owner can read the key {0}; chmod 600 {0}", path.display());
